@@ -34,24 +34,26 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of the sections of `coord.toml`. A `ClassVar` is a constant: it could be set until 0.2,
-    and nobody had a reason to. A file that still sets it is told so, and the rest of it counts."""
+    """Base of the sections of `coord.toml`. A `ClassVar` is a constant that could be set until 0.2
+    and that nobody had a reason to set. A file that still sets it is reported, and the rest of it
+    counts."""
 
     @classmethod
     def list_constants(cls) -> set[str]:
         """The names that could be set once."""
-        return {name for name, hint in cls.__annotations__.items()  # texts, as they stand above
+        # texts, as they are written above
+        return {name for name, hint in cls.__annotations__.items()
                 if hint.startswith("ClassVar[")}
 
 
 class Leases(Section, frozen=True):
-    """Rights to resources. All in seconds, but for the counts."""
+    """Rights to resources. All in seconds, except the counts."""
 
     ttl_s: Seconds = 1800.0  # of a lease for which nobody asked another time
     ttl_max_s: Seconds = 86_400.0  # the longest that may be asked for
     max_hold_s: Seconds = 14_400.0  # renewals never carry a lease past this
     retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
-    line_s: Seconds = 600.0  # and leaves the line after this
+    line_s: Seconds = 600.0  # and leaves the queue after this
     offered_ttl_s: Seconds = 120.0  # a lease granted to an absent waiter lasts this until used
     age_step_s: ClassVar[float] = 60.0  # waiting this long raises a waiter's priority by one
     wait_max_s: ClassVar[float] = 600.0  # the longest that one request may wait
@@ -65,7 +67,7 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    interval_s: Seconds = 300.0  # so often all is looked through (what lapses is closed at once)
+    interval_s: Seconds = 300.0  # how often everything is checked (what expires is closed at once)
 
 
 class Backlog(Section, frozen=True):
@@ -88,7 +90,7 @@ class Reviewing(Section, frozen=True):
 
 
 class Looking(Section, frozen=True):
-    """What one look at the disk may cost: a request that needs more is refused (LIMIT)."""
+    """The limits of one look at the disk. A request that needs more is refused (LIMIT)."""
 
     bytes_max: Count = 1024 * 1024 * 1024  # read and kept, of all files together
     seconds_max: ClassVar[float] = 120.0  # of one look
@@ -107,7 +109,7 @@ class Archive(Section, frozen=True):
     """The context archive."""
 
     folders: list[str] = msgspec.field(default_factory=lambda: ["context_archive"])
-    """Where the Markdown is that explains the code."""
+    """The folders of the Markdown that explains the code."""
     excerpt_bytes: Count = 1500  # of it that go into one answer
 
 
@@ -153,7 +155,7 @@ class Keys(Section, frozen=True):
 
 
 class Webhooks(Section, frozen=True):
-    """Addresses that are told of events, by HTTP POST; tried again until they answer 2xx."""
+    """Addresses that get events by HTTP POST, tried again until they answer 2xx."""
 
     urls: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """Address (http or https) -> kinds of events; an empty list: what waits for a person."""
@@ -168,7 +170,7 @@ class Notifying(Section, frozen=True):
     desktop: bool = True  # by the desktop's own notifications, where there is a desktop
     command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
     every_s: Seconds = 10.0  # at most once in so long; what comes meanwhile is told together
-    per_hour_max: Count = 60  # times that anything is told
+    per_hour_max: Count = 60  # how often anything is told
 
 
 class Strategies(Section, frozen=True):
@@ -195,13 +197,13 @@ class Talking(Section, frozen=True):
     keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
     per_minute_max: ClassVar[int] = 10  # of one agent
     per_hour_max: ClassVar[int] = 60  # of one agent
-    unread_max: ClassVar[int] = 20  # of one sender that one reader has not been told of
-    #: Of agents that answer each other, with no word of a person between.
+    unread_max: ClassVar[int] = 20  # of one sender, not yet told to one reader
+    #: Messages of agents that answer each other, with no word of a person between.
     thread_max: ClassVar[int] = 40
 
 
 class Hooks(Section, frozen=True):
-    """What the agents' own hooks are answered."""
+    """How the agents' own hooks are answered."""
 
     wait_s: Annotated[float, Meta(ge=0, le=3600)] = 0.0  # hold a blocked write so long, then refuse
     keep: Literal["session", "turn"] = "session"  # how long a session without a task keeps leases
@@ -296,10 +298,10 @@ class Loaded(msgspec.Struct):
     settings: Settings
     sources: dict[str, str]
     untrusted: dict[str, Any] = {}
-    """Values of `coord.toml` that are not used, for nobody trusted them and they weaken protection
-    or name a command."""
+    """Values of `coord.toml` that are not used, because they weaken protection or name a command
+    and nobody trusted them."""
     constant: list[str] = []
-    """Names, as `section.key`, that were set and cannot be set any more."""
+    """Names, as `section.key`, that were set and can no longer be set."""
 
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
@@ -312,7 +314,7 @@ class Loaded(msgspec.Struct):
 
 
 def _add_environment(raw: dict[str, Any], sources: dict[str, str], env: Mapping[str, str]) -> None:
-    """What the environment sets beats the file."""
+    """Values of the environment take precedence over the file."""
     for section in Settings.__struct_fields__:
         for key in type(getattr(Settings(), section)).__struct_fields__:
             name = f"COORD_{section}_{key}".upper()
@@ -334,7 +336,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     raw = read(path)
     constant = _take_constants(raw, env)
     weak = {} if given else weakening(raw)
-    if weak:  # a mistake in them is told before anybody trusts them
+    if weak:  # a mistake in them is reported before anybody trusts them
         _checked(raw, {}, path)
     if weak and trusted.is_trusted(root, FILE, as_shown(weak)):
         weak = {}
@@ -356,7 +358,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
 
 
 def _take_constants(raw: dict[str, Any], env: Mapping[str, str]) -> list[str]:
-    """Remove from what a file says the names that cannot be set any more; those that it or the
+    """Remove the names that can no longer be set from a file's values. Returns those that it or the
     environment sets."""
     constant = []
     for section in Settings.__struct_fields__:
@@ -395,7 +397,7 @@ def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> 
 
 
 def _impossible(settings: Settings) -> Iterator[str]:
-    """What has the right type and can be no such thing."""
+    """Values that have the right type and are impossible."""
     if settings.webhooks.urls:  # seldom: what this imports costs each start
         from difflib import get_close_matches
         from urllib.parse import urlsplit
@@ -431,7 +433,8 @@ def _there(bad: str) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a settings file says, not yet checked; nothing, if there is none.
+    """The values of a settings file, not yet checked; empty if there is no file.
+
 
     Raises:
         Refusal: INVALID, STORAGE.
@@ -470,7 +473,7 @@ def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def as_shown(weak: Mapping[str, Any]) -> bytes:
-    """What is trusted: these values alone, so that another change of the file asks nobody."""
+    """The trusted values alone, so that another change of the file needs no new trust."""
     return json.dumps(weak, sort_keys=True).encode()
 
 

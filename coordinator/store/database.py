@@ -25,10 +25,10 @@ from coordinator.store.migrations import MIGRATIONS, SCHEMA_VERSION
 from coordinator.store.statements import STATEMENTS
 from coordinator.words.refusals import Code, Refusal
 
-#: Where the database says whose it is (see files/state.py).
+#: The name under which the database records its owner (see files/state.py).
 SEAL = "seal"
-#: A database up to this size (bytes) that cannot give free pages back to the disk is brought to do
-#: so when it is opened. That rewrites it whole: some seconds for this size.
+#: A database up to this size (bytes) that cannot give free pages back to the disk is rewritten when
+#: it is opened. That takes some seconds for this size.
 REWRITTEN_BYTES_MAX = 1 << 30
 #: The WAL is grown to this once, then overwritten in place: a commit that need not extend the file
 #: costs about one fdatasync instead of two (benchmarks/README.md).
@@ -47,7 +47,7 @@ _PIECES = 400
 
 MAKE_ROOM = "Make room (bytes and inodes: `df`, `df -i`), then repeat."
 _sync = getattr(os, "fdatasync", os.fsync)  # not everywhere
-#: What SQLite raises when the disk (not the statement) is at fault.
+#: SQLite's errors when the disk, and not the statement, is at fault.
 DISK_ERRORS = (
     apsw.FullError,
     apsw.IOError,
@@ -196,7 +196,8 @@ def _bears(path: Path, seal: str, *, flags: int = apsw.SQLITE_OPEN_READONLY) -> 
 
 
 def check_seal(path: Path, seal: str) -> None:
-    """That a database is the one that was made for this state directory.
+    """Check that a database was made for this state directory.
+
 
     Raises:
         apsw.Error: it cannot be read.
@@ -204,7 +205,8 @@ def check_seal(path: Path, seal: str) -> None:
     """
     try:
         ours = _bears(path, seal)
-    except apsw.ReadOnlyError:  # whoever made it was killed at that: a writer has to roll it back
+    # its creator was killed in the middle, so a writer has to roll it back
+    except apsw.ReadOnlyError:
         journal = path.with_name(f"{path.name}-journal")
         with tempfile.TemporaryDirectory(prefix="coord-seal-") as folder:
             copy = Path(folder) / path.name
@@ -240,7 +242,7 @@ def _let_shrink(db: apsw.Connection, path: Path) -> None:
     if db.execute("PRAGMA auto_vacuum").get == 2 or path.stat().st_size > REWRITTEN_BYTES_MAX:
         return
     db.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    with suppress(apsw.FullError):  # no room to rewrite it: it goes on as it is
+    with suppress(apsw.FullError):  # no room to rewrite it, so it stays as it is
         db.execute("VACUUM")
 
 
@@ -250,7 +252,7 @@ def migrate(db: apsw.Connection, version: int) -> None:
         for step in range(version, SCHEMA_VERSION):
             db.execute(MIGRATIONS.get(step, ""))
         _make_missing(db)
-        # What they hold is an older version's: they come anew.
+        # Waypoints of an older version are made anew.
         db.execute(STATEMENTS["waypoints_delete_before"], (2**62,))
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

@@ -95,11 +95,11 @@ class View:
         self.looked = Looked()
 
     def values(self, name: str, *params: Any) -> list[Any]:
-        """What the statement called `name` gives: it has one column."""
+        """The values of the statement called `name`, which has one column."""
         return [value for (value,) in self.cursor.execute(Q[name], params)]
 
     def value(self, name: str, *params: Any) -> Any:
-        """The first of its values; None: it has none."""
+        """Its first value; None if it has none."""
         row = self.db.execute(Q[name], params).fetchone()
         if row is None:
             return None
@@ -115,12 +115,12 @@ class View:
         return [shape(*row) for row in self.cursor.execute(Q[name], params)]
 
     def first(self, shape: type[R], name: str, *params: Any) -> R | None:
-        """Its first row, as one of this shape; None: it has none."""
+        """Its first row, in this shape; None if it has none."""
         row = self.db.execute(Q[name], params).fetchone()
         return None if row is None else shape(*row)
 
     def counts(self, name: str, *params: Any) -> dict[str, int]:
-        """What the statement called `name` counts, by name."""
+        """The counts of the statement called `name`, by name."""
         return {row.name: row.count for row in self.each(CountRow, name, *params)}
 
     def each_of(self, shape: type[R], name: str, keys: Iterable[Any]) -> list[R]:
@@ -158,13 +158,13 @@ class View:
         return kept.place(digest) if kept.has(digest) else None
 
     def blob_mode(self, digest: str) -> int | None:
-        """Permission bits that all files of this content had; None if that is not known."""
+        """Permission bits that all files of this content had; None if unknown."""
         row = self.first(BlobRow, "blob_get", digest)
         return None if row is None else row.mode
 
     @property
     def blobs(self) -> BlobFolder:
-        """Where large contents are, beside the database."""
+        """The folder of large contents, beside the database."""
         return BlobFolder(Path(self.db.filename).parent / BLOBS)
 
 
@@ -193,7 +193,7 @@ class Tx(View):
         self.freed: list[tuple[str, str, str]] = []
         #: The idempotency key of the request that is being served.
         self.once: str | None = None
-        #: Where compaction wants to know what is kept while it works.
+        #: What is kept while compaction works, if compaction wants to know.
         self.kept: set[str] | None = None
 
     def record(self, event: ev.Event) -> None:
@@ -241,13 +241,12 @@ class Tx(View):
 
     def ended_since(self, kind: str, scope: str) -> int:
         """How young (a sequence number of the log) a look at this has to be, if it has to be
-        younger than the one at hand: else 0. Whoever had a right to it may have written meanwhile.
-        """
+        younger than the present one; otherwise 0. A former holder may have written meanwhile."""
         return self._ends.since(kind, scope, self.looked.oldest)
 
     def note_ends(self) -> None:
-        """A job is over: what it has ended may have been written until then, and looked at before.
-        (What a job ends itself, it ends after it has looked.)"""
+        """A job is over. What it has ended may have been written until then, and looked at before.
+        What a job ends itself, it ends after its look."""
         note, seq = self._ends.note, self.last_seq
         for _, kind, scope in self.ended:
             note(kind, scope, seq)
@@ -350,8 +349,8 @@ class Tx(View):
             self._present = None
 
     def offer_parked_on_nothing(self) -> None:
-        """Offer tasks whose scope nobody holds, waits for or has under review: whatever parked
-        them is gone, and would not wake them."""
+        """Offer tasks whose scope nobody holds, waits for or has under review. What parked them is
+        gone, and would not wake them."""
         for scope in self.values("parked_on_nothing", 1000):
             while self.has("parked_best", scope):
                 self.db.execute(Q["ready_offer"], (scope,))

@@ -45,7 +45,7 @@ ALTER TABLE agents ADD COLUMN rests_why TEXT;
 ALTER TABLE tasks ADD COLUMN avoids TEXT;
 ALTER TABLE tasks ADD COLUMN avoids_until TEXT;
 """,
-    # Keys begin with the time, so that those of many askers lie side by side.
+    # Keys begin with the time, so that those of many askers are stored side by side.
     18: """
 ALTER TABLE answered RENAME TO answered_before;
 CREATE TABLE answered (
@@ -75,7 +75,7 @@ ALTER TABLE file_versions ADD COLUMN was TEXT;
 ALTER TABLE review_files ADD COLUMN last_hash TEXT;
 ALTER TABLE file_locks ADD COLUMN goes_with TEXT;
 """,
-    # Whose a lease is again when a sub-agent ends.
+    # The holder to whom a lease returns when a sub-agent ends.
     23: """
 ALTER TABLE file_locks ADD COLUMN lent_by TEXT;
 """,
@@ -88,7 +88,8 @@ ALTER TABLE file_locks ADD COLUMN began_at TEXT;
 ALTER TABLE agent_reads ADD COLUMN base TEXT;
 ALTER TABLE agent_reads ADD COLUMN told TEXT CHECK ((told IS NULL) = (base IS NULL));
 """,
-    # What a lease and a place in line are for, and how an agent came: until now in their texts.
+    # The purpose of a lease and of a place in the queue, and the origin of an agent. Until now
+    # their texts had them.
     26: """
 ALTER TABLE file_locks ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';
 ALTER TABLE waiters ADD COLUMN purpose TEXT NOT NULL DEFAULT 'asked';

@@ -167,7 +167,7 @@ CREATE TABLE answered (
 
 
 def _purpose(agent: str, scope: str, text: str, task: str) -> str:
-    """The expression for the purpose of a lease, or of a place in line, by its columns."""
+    """The expression for the purpose of a lease, or of a place in the queue, by its columns."""
     return f"""CASE
     WHEN {agent} GLOB 'coord/C-*' THEN 'commit:' || substr({agent}, 7)
     WHEN {agent} GLOB 'coord/*' THEN 'verdict:' || substr({agent}, 7)
@@ -192,14 +192,14 @@ def _origin(profile: str, parent: str, text: str, token: str) -> str:
     ELSE 'program' END"""
 
 
-#: Of rows of the state whose purposes are those of no column yet.
+#: For rows of the state that have no purpose yet.
 OF_ROWS = f"""
 UPDATE file_locks SET purpose = {_purpose('locked_by', 'scope', 'task_description', 'task_id')};
 UPDATE waiters SET purpose = {_purpose('agent', "''", 'description', 'NULL')};
 UPDATE agents SET origin = {_origin('profile', 'parent', 'description', 'token_hash')}
 WHERE state <> 'gone';
 """
-#: Of the events that the state follows from.
+#: For the events that the state follows from.
 OF_EVENTS = f"""
 UPDATE events SET data = json_set(data, '$.purpose', {_purpose(
     "(data ->> 'agent')", "(data ->> 'scope')", "(data ->> 'description')", "(data ->> 'task')")})

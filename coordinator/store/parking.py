@@ -11,13 +11,14 @@ from coordinator.store.events.base import Database
 from coordinator.store.rows import Row
 from coordinator.store.statements import STATEMENTS as Q
 
-#: What a task that was set aside is parked on; no resource has such a scope.
+#: The scope on which a task that was set aside is parked; no resource has it.
 ASIDE = "!aside"
 
 
 def at_review(review: str) -> str:
-    """What a task is parked on that a review keeps back. Not the file's scope: tasks that wait for
-    its lease are parked on that, and the task that the review was given back to may be one."""
+    """The scope on which a task is parked that a review keeps back. It is not the file's scope,
+    because tasks that wait for the file's lease are parked on that, and the task that got the
+    review back may be one."""
     return f"!{review}"
 
 
@@ -30,7 +31,7 @@ def park(db: Database, task: str, scope: str) -> None:
 
 
 class ReadyPlaceRow(Row, frozen=True):
-    """Where a ready task stands, and the scope that it was parked on before it was offered."""
+    """The place of a ready task, and the scope that it was parked on before it was offered."""
 
     offered_from: str | None
     rank: int
@@ -38,7 +39,7 @@ class ReadyPlaceRow(Row, frozen=True):
 
 
 def places_of(db: Database, task: str) -> list[ReadyPlaceRow]:
-    """Where a task stands; nowhere: it is not ready."""
+    """The places of a task; empty if it is not ready."""
     return [ReadyPlaceRow(*row) for row in db.execute(Q["ready_get"], (task,))]
 
 

@@ -32,7 +32,7 @@ from coordinator.store.statements import STATEMENTS as Q
 #: Events that are read at once.
 AT_ONCE = 2000
 #: Tables that are no state: the log and what is kept beside it, and what follows from the state.
-#: (Blobs are content by name, and counters are compared apart: they may only be ahead.)
+#: Blobs are contents by name, and counters are compared apart because they may be ahead.
 NO_STATE = {"meta", "counters", "events", "snapshots", "waypoints", "blobs", "answered", "awaited",
             "ready_tasks"}
 #: The state: what a replay must give.
@@ -72,7 +72,7 @@ def rebuild(source: apsw.Connection, up_to: int | None = None,
     last = up_to if up_to is not None else 2**62
     start = _restore_nearest(source, fresh, last if by_waypoint else 0)
     applied = 0
-    # A few at a time: a reading that goes on for long keeps the WAL from starting over.
+    # A few at a time, because a long reading keeps the WAL from starting over.
     while rows := [LogRow(*row) for row in source.execute(Q["events_all"], (start, last, AT_ONCE))]:
         for event in rows:
             ev.ANY.decode(event.data).apply(fresh, event.at)

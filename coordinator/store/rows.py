@@ -408,7 +408,7 @@ class MessageRow(Row, frozen=True):
 
 
 class CountRow(Row, frozen=True):
-    """How many there are of what a name stands for."""
+    """The count of a name."""
 
     name: str
     count: int
@@ -436,7 +436,7 @@ class ContentRow(Row, frozen=True):
 
 
 class PlaceRow(Row, frozen=True):
-    """A resource that a waiter waits for, and the linked worktree; None: the main one."""
+    """A resource that a waiter waits for, and its linked worktree; None: the main one."""
 
     name: str
     kind: str

@@ -47,7 +47,7 @@ class Rescue:
     """What came back, and what did not."""
 
     base: str
-    """What it begins with: the name of a backup, `snapshot` or `nothing`."""
+    """The base of the rescue: the name of a backup, `snapshot` or `nothing`."""
     base_seq: int
     last_seq: int = 0
     """The last event that came back."""
@@ -55,7 +55,7 @@ class Rescue:
     events: int = 0
     """Events that came back after the base."""
     lost_from: int | None = None
-    """The first event that is known to be lost; None: the log was read to its end."""
+    """The first event that is known to be lost; None if the log was read to its end."""
     lost_to: int | None = None
     """The last event that is known of."""
     blobs_lost: int = 0
@@ -64,7 +64,7 @@ class Rescue:
 
 
 class _Number(Row, frozen=True):
-    """What a statement of one column gives."""
+    """The value of a statement with one column."""
 
     number: Any
 
@@ -107,8 +107,8 @@ class Wreck:
             seq += 1
 
     def beyond(self, seq: int) -> int | None:
-        """An event after `seq` that can be read, the last as far as can be told; None if there is
-        none."""
+        """A readable event after `seq`, the last one as far as can be told; None if there is none.
+        """
         best = None
         asked: list[tuple[str, tuple[int, ...]]] = [(Q["event_newest"], ())]
         asked += [(Q["event_from"], (seq + (1 << n),)) for n in range(FAR)]
@@ -131,7 +131,7 @@ class Wreck:
         return None
 
     def counter(self, name: str) -> int:
-        """What the damaged file says of a counter; 0 if it cannot be read."""
+        """The damaged file's value of a counter; 0 if it cannot be read."""
         return self._number(Q["counter_get"], name) or 0
 
     def blob(self, digest: str) -> BlobRow | None:
@@ -230,8 +230,9 @@ def _schema_pages(pattern: Path) -> list[int]:
 def rescue(
     db: apsw.Connection, wreck: Wreck, base: str, floor: dict[str, int], instant: str
 ) -> Rescue:
-    """Fill `db` with what came back, in one transaction, and let its counters go on above all that
+    """Fill `db` with what came back, in one transaction, and set its counters above everything that
     may have been given.
+
 
     Args:
         db: a copy of the newest good backup, or a fresh database (`base` is `nothing` then).

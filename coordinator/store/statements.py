@@ -48,8 +48,8 @@ DEFLATED_FROM = 200
 
 
 def packed(data: bytes) -> bytes:
-    """The stream of these bytes. A few of them stand in it as they are, in one stored block
-    (RFC 1951, 3.2.4): to deflate them costs more than it saves."""
+    """The stream of these bytes. A few bytes are stored as they are, in one stored block (RFC 1951,
+    3.2.4), because deflating them costs more than it saves."""
     size = len(data)
     if size > DEFLATED_FROM:
         return zlib.compress(data, 1)

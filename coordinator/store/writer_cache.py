@@ -52,10 +52,10 @@ class WriterCache:
 
 
 class Present(msgspec.Struct, frozen=True, gc=False):
-    """What is seldom there and often asked for."""
+    """Things that seldom exist and are often asked for."""
 
     waiters: int
-    """Somebody stands in line."""
+    """Somebody is queued."""
     reviews: int
     """Partial work is not settled."""
     parked: int
@@ -78,20 +78,21 @@ class Effects:
         self._events = events
         #: (acquisition id, reply) of waiters that were granted.
         self.granted: list[tuple[str, Any]] = []
-        #: Waiters (acquisition ids) told to give way: a request held open for one ends at once.
+        #: Waiters (acquisition ids) that were told to give way: an open request of one ends at
+        #: once.
         self.turned_back: list[str] = []
         #: Places in the queue that one more request is about to be held open for.
         self.joined: set[str] = set()
-        #: Places that requests are held open for, and that somebody who does not wait goes on with:
-        #: the name that each had, and has from now on.
+        #: Places with open requests that somebody who does not wait continues: the former and the
+        #: new name of each.
         self.stays: dict[str, str] = {}
         #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
         self.wake: dict[str, None] = {}
-        #: Tasks that were told, in this transaction, of the end of what they come after.
+        #: Tasks that were told, in this transaction, of the end of a task that they come after.
         self.rippled = 0
-        #: Something became free or ready: whoever waits for a task should look again.
+        #: Something became free or ready, so requests that wait for a task should look again.
         self.offers = False
-        #: A key has a new value: whoever watches one should look again.
+        #: A key has a new value, so requests that watch one should look again.
         self.keys_written = False
 
     def kinds(self) -> list[str]:

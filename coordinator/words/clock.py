@@ -15,7 +15,7 @@ JUMP_MS = 5_000
 
 
 class Clock(Protocol):
-    """What the daemon asks for the time; tests hand in one that they move."""
+    """The daemon's source of time; tests pass in one that they move."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, UTC."""
@@ -30,7 +30,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks. `CLOCK_MONOTONIC` stands still while Linux sleeps."""
+    """The machine's clocks. `CLOCK_MONOTONIC` stops while Linux sleeps."""
 
     def __init__(self) -> None:
         self._wall_ms = time.time_ns() // 1_000_000
@@ -49,7 +49,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still until told otherwise; for tests and simulations."""
+    """A clock that moves only when it is told to; for tests and simulations."""
 
     def __init__(self, start_ms: int = 1_780_000_000_000) -> None:
         self.at_ms = start_ms

@@ -39,12 +39,12 @@ _PRIVATE = re.compile(f"[{_FIRST}-{_LAST}]")
 
 
 def from_bytes(name: bytes) -> str:
-    """The text that stands for a name, or for a path of several."""
+    """The text of a name, or of a path of several."""
     return _ODD.sub(_hidden, name.decode("utf-8", "surrogateescape"))
 
 
 def to_bytes(text: str) -> bytes:
-    """The name that a text stands for."""
+    """The name of a text."""
     if text.isascii():
         return text.encode("ascii")
     return _PRIVATE.sub(_surrogate, text).encode("utf-8", "surrogateescape")
@@ -58,7 +58,8 @@ def shown(text: str) -> str:
 
 
 def hides_bytes(text: str) -> str | None:
-    """The first sign of `text` that stands for a byte which is no UTF-8; None if there is none."""
+    """The first character of `text` that stands for a byte outside of UTF-8; None if there is none.
+    """
     if text.isascii():
         return None
     match = _PRIVATE.search(text)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 #: Its holder has asked for it: it ends by a release, or in time.
 ASKED = "asked"
-#: It was granted from the line while nobody listened: whoever asks first in its name has it.
+#: Granted from the queue while nobody listened: the first request in the waiter's name gets it.
 OFFERED = "offered"
 #: A task that was claimed needs it.
 CLAIM = "claim"
@@ -20,11 +20,11 @@ ADOPTED = "adopted"
 WINDOW = "window"
 #: A git command that changes the whole working tree.
 TURN = "turn"
-#: What begins the purpose of a lease that a hook has taken for a call of a tool.
+#: Begins the purpose of a lease that a hook has taken for a tool's call.
 HOOK = "hook:"
-#: Of one for a commit of regions or a proposal.
+#: Begins the purpose of a lease for a commit of regions or a proposal.
 COMMIT = "commit:"
-#: Of one for a verdict on a review.
+#: Begins the purpose of a lease for a verdict on a review.
 VERDICT = "verdict:"
 
 

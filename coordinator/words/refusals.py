@@ -196,7 +196,7 @@ class Code(StrEnum):
     )
 
 
-#: Somebody else has it: whoever asked may stand in line.
+#: Somebody else has it, so the asker may be queued.
 HELD = frozenset({Code.LOCKED, Code.DEADLOCK})
 
 
@@ -240,7 +240,7 @@ class Refusal(Exception):
 
     @property
     def exit_code(self) -> int:
-        """What a command that met this refusal exits with."""
+        """The exit code of a command that met this refusal."""
         return self.code.row.exit
 
     @classmethod
@@ -253,8 +253,8 @@ class Refusal(Exception):
 
 
 class Exit(IntEnum):
-    """The numbers. A program that `coord run` or a shim stands in for may end with others of its
-    own: they are handed on."""
+    """The exit codes. A program behind `coord run` or a shim may end with codes of its own, which
+    are passed on."""
 
     OK = 0
     INCOMPLETE = 1

@@ -39,24 +39,24 @@ NAME_BYTES_MAX = 4096
 #: No path may have more parts. Each part of a path costs a look at the disk and a look into the
 #: index; no file system that people work on comes near.
 NAME_PARTS_MAX = 256
-#: The region that stands for all that lies outside named definitions: imports, constants, order.
+#: The region of everything outside named definitions: imports, constants, order.
 HEADER = "<header>"
-#: What the key of a task begins with: `task:T-3` is the task itself, as a resource.
+#: Begins the key of a task: `task:T-3` is the task itself, as a resource.
 TASK = "task:"
-#: What the keys of write windows begin with, which coord itself takes: `edit:PATH`.
+#: Begins the keys of write windows, which coord itself takes: `edit:PATH`.
 WINDOW = "edit:"
-#: What a task's resources that are only read begin with.
+#: Begins a task's resources that are only read.
 READ = "shared:"
 #: The name of the whole repository.
 WHOLE = "./"
-#: What a path begins with that is typed below the root and meant from it, as in git.
+#: Begins a path that is typed below the root and meant from it, as in git.
 FROM_ROOT = ":/"
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+@~ -]*[A-Za-z0-9_+@~-]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _KEY = re.compile(r"[a-z][a-z0-9_-]*:(?!:)")
-#: What makes a text that is typed a glob, or has to be read as one is: an escaped sign. Brackets
-#: alone do not: `app/[id]/page.tsx` is what web frameworks call a file.
+#: Characters that make a typed text a glob: a star, a question mark, or an escaped one of these.
+#: Brackets alone do not: `app/[id]/page.tsx` is a file name of web frameworks.
 _WILD = re.compile(r"[*?]|\\[*?\[\]\\]")
 _WILD_OR_ESCAPE = re.compile(r"[*?\[\\]")
 _DIR_ENDINGS = ("/", "/.", "/..")
@@ -64,6 +64,7 @@ _DIR_ENDINGS = ("/", "/.", "/..")
 
 class Resource(msgspec.Struct, frozen=True, gc=False):
     """What a lease is on.
+
 
     Attributes:
         name: the canonical display: a repo-relative POSIX path (a directory ends in `/`), a glob,
@@ -77,13 +78,13 @@ class Resource(msgspec.Struct, frozen=True, gc=False):
     scope: str
 
 
-#: What a path that ends in a symlink stands for: what that leads to; the link itself; the link, but
-#: what it leads to if that is a directory (as `mv f link` goes into it).
+#: What a path that ends in a symlink means: the link's target; the link itself; or the link, but
+#: its target if that is a directory (as `mv f link` moves into it).
 Link = Literal["followed", "itself", "entered"]
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
-    """What a text means, and where it lies: what a look at the disk told of it."""
+    """The meaning of a text, and its place, by a look at the disk."""
 
     resource: Resource
     inode: str | None
@@ -91,11 +92,11 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     path: str | None
     """The absolute real path, in the worktree that was addressed; None for keys and globs."""
     worktree: str | None = None
-    """The linked worktree that it lies in; None for the main one, and for keys and globs."""
+    """Its linked worktree; None for the main one, and for keys and globs."""
     links: int = 1
     """How many names the file has."""
     size: int = 0
-    """Of an existing regular file, in bytes."""
+    """The size of an existing regular file, in bytes."""
     there: bool = True
     """Whether anything at all was found at `path`."""
     is_link: bool = False
@@ -266,7 +267,7 @@ def is_window(kind: str, name: str) -> bool:
 
 
 def write_window(path: str, fold_case: bool = False) -> Resource:
-    """The key that whoever writes the file of this name has meanwhile. Nobody can type it."""
+    """The key that the writer of this file has meanwhile. Nobody can type it."""
     parts = normal(path, fold_case).replace("\\", "\\\\").replace("/", "\\s")
     return Resource(WINDOW + path, "key", f"k/edit/{parts}/")
 
@@ -287,18 +288,18 @@ def path_of(name: str, kind: str) -> str:
 
 
 def copy_name(name: str, worktree: str | None) -> str:
-    """What is known of the content of a file or region is noted under this: in a linked working
-    tree it is another text."""
+    """The name under which the content of a file or region is recorded. In a linked working tree it
+    is another one."""
     return name if worktree is None else f"{worktree}/{name}"
 
 
 def region_of(name: str) -> str:
-    """What stands behind the path in a region's name."""
+    """The part of a region's name behind the path."""
     return name.rpartition("::")[2]
 
 
 def file_scope(scope: str) -> str:
-    """The scope of the file that a region's scope lies in; any other scope unchanged."""
+    """The scope of a region's file; any other scope unchanged."""
     position = scope.find("/::")
     return scope[: position + 1] if position > 0 else scope
 
@@ -306,7 +307,7 @@ def file_scope(scope: str) -> str:
 def ancestors(scope: str) -> tuple[str, ...]:
     """Every proper prefix of `scope` that is itself a scope, outermost first.
 
-    `p/a/b.py/` -> `("p/", "p/a/")`. (Of a key also `k/`, which no resource has.)
+    `p/a/b.py/` -> `("p/", "p/a/")`. For a key also `k/`, which no resource has.
     """
     result = []
     end = len(scope) - 1
@@ -318,11 +319,11 @@ def ancestors(scope: str) -> tuple[str, ...]:
 
 
 def reach(kind: Kind, scope: str) -> tuple[tuple[str, ...], str]:
-    """Where all that overlaps a resource of this kind and scope must lie: `(exact scopes, scope
+    """Where all overlapping resources of this kind and scope are found: `(exact scopes, scope
     prefix)`.
 
-    Every overlapping resource has one of the exact scopes, or a scope that begins with the
-    prefix. (Not all that lie there overlap: globs have to be looked at one by one.)
+    Every overlapping resource has one of the exact scopes, or a scope that begins with the prefix.
+    Not everything there overlaps: globs have to be checked one by one.
     """
     above = ancestors(scope)
     if kind != "region":
@@ -365,8 +366,8 @@ def unescape(part: str) -> str | None:
 
 
 def as_typed(part: str) -> str:
-    """A part of a glob as somebody types it: brackets in one that has no star and no question mark
-    stand for themselves."""
+    """A part of a glob as somebody types it. Brackets in a part without star and question mark mean
+    themselves."""
     plain = unescape(part.replace("[", "\\[") if "\\" not in part else part)
     return part if plain is None else escape(plain)
 
@@ -377,7 +378,7 @@ def escape(path: str) -> str:
 
 
 def _region_at(text: str) -> int:
-    """Where `::` splits a path from a region; -1 if the text is not written so."""
+    """The position of `::` between a path and a region; -1 if there is none."""
     position = text.rfind("::")
     if (position <= 0 or position + 2 == len(text) or text[position - 1] == "/"
             or "/" in text[position + 2 :]):

@@ -20,8 +20,8 @@ LINE_MAX = 1_000
 WORDS_MAX = 10_000
 #: A prompt, the end of a log.
 PAGE_MAX = 200_000
-#: A name: of an agent, a task, a file, a directory, a branch. (What it may be is judged where it
-#: is used, in better words.)
+#: A name of an agent, a task, a file, a directory or a branch. The places of use decide which names
+#: are allowed, in better words.
 NAME_MAX = 8_192
 #: All that any door takes in one request, in bytes.
 REQUEST_BYTES_MAX = 8 * 1024 * 1024
@@ -55,13 +55,13 @@ def harmless(text: str) -> str:
 
 
 def masked(text: str) -> str:
-    """The same with one sign for each: for text whose width is settled."""
+    """The masked text with one character for each, where the width matters."""
     return _UNSAFE.sub("\ufffd", text)
 
 
 def in_json(text: str) -> str:
-    """JSON that means the same, with the signs that could deceive escaped. (What is below a space
-    is so already.)"""
+    """JSON with the same meaning, with the characters that could deceive escaped. Those below a
+    space are escaped already."""
     if text.isascii():
         return text
     import json  # seldom needed
@@ -70,7 +70,7 @@ def in_json(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same in one line: every run of white space is one space."""
+    """The text in one line: each run of white space becomes one space."""
     return harmless(" ".join(text.split()))
 
 
@@ -103,7 +103,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def figures(value: float) -> str:
-    """A number as people write it: `8553600`, `0.5`; only what nobody means has an exponent."""
+    """A number as people write it: `8553600`, `0.5`. Only an impossible value has an exponent."""
     return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:g}"
 
 

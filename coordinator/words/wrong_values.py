@@ -29,7 +29,7 @@ def sentence(bad: Exception) -> tuple[str, str]:
 
 
 def in_words(bad: Exception) -> str:
-    """What is wrong with what cannot be read: a part of a sentence, without a decoder's words."""
+    """What is wrong with an unreadable value: a part of a sentence, without a decoder's words."""
     if isinstance(bad, OSError):
         return bad.strerror or str(bad)
     if isinstance(bad, UnicodeDecodeError):
@@ -42,7 +42,8 @@ def in_words(bad: Exception) -> str:
 
 
 def choices(bad: Exception, kind: Any) -> list[str]:
-    """What the field may be, where its value is none of those that there are; else nothing.
+    """The possible values of the field, if its value is none of them; otherwise empty.
+
 
     Args:
         kind: the type that it was read as.
@@ -53,8 +54,8 @@ def choices(bad: Exception, kind: Any) -> list[str]:
 
 
 def fields(bad: Exception, kind: Any) -> list[str]:
-    """The fields of the object that lacks one, or has one that there is not, where that stands in
-    another; else nothing. `kind`: as above."""
+    """The fields of a nested object that lacks a field, or has an unknown one; otherwise empty.
+    `kind`: as above."""
     if not _OBJECT.match(str(bad)) or not sentence(bad)[0]:
         return []
     return [field.encode_name for constraint in _met(bad, kind) for field in _fields(constraint)]
@@ -79,7 +80,7 @@ def _fields(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Field]:
 
 
 def _inside(kind: msgspec.inspect.Type, field: str) -> list[msgspec.inspect.Type]:
-    """What stands in a field of this type; empty: in one of its entries."""
+    """The types in a field of this type; empty: in one of its entries."""
     if isinstance(kind, msgspec.inspect.Metadata):
         return _inside(kind.type, field)
     if isinstance(kind, msgspec.inspect.UnionType):

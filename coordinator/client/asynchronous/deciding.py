@@ -65,11 +65,11 @@ class Deciding(AsyncAsking):
     ) -> rq.Review:
         """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
-        With `files` it is about these alone: they become a review of their own, which is the answer
+        With `files` it is about these alone. They become a review of their own, which is the answer
         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference
-        of that one file shows them) it is about these alone. Where that is all, it is as without.
-        `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it
-        out.
+        of that one file shows them) it is about these alone. If that is everything, the result is
+        as without. `keep` with `edited` writes that text to the one file before it is kept; `undo`
+        takes it out.
 
         Args:
             review: The review's id, like `R-3`.
@@ -161,9 +161,9 @@ class Deciding(AsyncAsking):
         self, changes: Sequence[rq.ProposedChange], *, agent: str | None = None, note: str = "",
         retry: bool = False,
     ) -> rq.ProposalApplied:
-        """Change files, regions or keys without a lease: all of it is written if each still is what
-        you read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses
-        again and again is put in line for a lease, so that it wins in the end.
+        """Change files, regions or keys without a lease. All of it is written if each is still what
+        you read and nobody else holds it; otherwise VERSION_CHANGED, with the difference. An agent
+        that loses again and again is queued for a lease, so that it wins in the end.
 
         Args:
             changes: What is changed, one by one.

@@ -156,16 +156,16 @@ class Telling(AsyncAsking):
         search: str | None = None, since: float | None = None, unread: bool = False,
         limit: int = 100, before: int | None = None,
     ) -> rq.MessageList:
-        """What was said, the newest `limit` of it in order. An agent that asks gets what it said
-        and what was said to it, and all of a task or thread that it names.
+        """The newest `limit` messages in order. An agent that asks gets its own messages, those to
+        it, and all of a task or thread that it names.
 
         Args:
             reader: Only of and to this agent, or `human`.
             task: Only of this task.
             thread: Only the thread of this message.
-            search: All of these words stand in it, or in a sender's name.
+            search: All of these words are in it, or in a sender's name.
             since: Sent within these seconds.
-            unread: Only what the reader has not been told of.
+            unread: Only what the reader has not been told.
             limit: How many at most; 1 or more. A page's own bound holds, too.
             before: Only older ones than this number.
         """

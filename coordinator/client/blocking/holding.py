@@ -14,11 +14,11 @@ class Holding(Asking):
     """Asking about agents, leases and unlock requests."""
 
     def join(self, profile: str, *, session: str = "", call: str = "") -> rq.Joined:
-        """Who an agent's session is: the holder that its hooks act for; registered if it is new.
+        """The holder that the hooks of an agent's session act for. It is registered if it is new.
 
-        `call` is the id of a tool call that the hooks have announced: then it is whoever makes that
-        call, a sub-agent too. `session` is the whole id: an agent that is not this session is
-        refused.
+        `call` is the id of a tool call that the hooks have announced; then the answer is the agent
+        that makes that call, also a sub-agent. `session` is the whole id: an agent that is not this
+        session is refused.
 
         Args:
             profile: The kind of agent: the name of a profile, like `claude-code`.
@@ -46,7 +46,7 @@ class Holding(Asking):
         self, *, agent: str | None = None, clean: bool = True, reason: str = "", log_tail: str = "",
     ) -> rq.Left:
         """The session ends. `clean`: its work is finished and leases are released; otherwise
-        partial work is flagged exactly as if they had lapsed.
+        partial work is flagged exactly as if they had expired.
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
@@ -87,10 +87,10 @@ class Holding(Asking):
             description: What it does or is for, in a line for others to read.
             wait: How long to wait for it at most (seconds); 0: not at all.
             priority: The higher, the earlier; 0 is ordinary.
-            retry: Stay in line after a refusal; granted when free, told by a notice.
+            retry: Stay in the queue after a refusal; granted when free, told by a notice.
             new: Regions that are not there yet, too: they are about to be added.
             reentrant: What the agent has already is this asker's, and is renewed.
-            passing: Whoever asks is gone with the answer: in line only if its agent lives.
+            passing: The asker is gone with the answer: queued only if its agent lives.
         """
         return self.call(rq.Acquire(
             agent=agent or self.name(), resources=listed(resources), mode=mode, ttl_s=ttl,
@@ -126,7 +126,7 @@ class Holding(Asking):
         self, *resources: str, agent: str | None = None, acquisition: str | None = None,
         lease_token: str | None = None, ttl: float | None = None,
     ) -> rq.Renewed:
-        """Extend leases from now, never past `max_hold`. A lapsed lease is refused: STALE_TOKEN.
+        """Extend leases from now, never past `max_hold`. An expired lease is refused: STALE_TOKEN.
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
@@ -142,7 +142,7 @@ class Holding(Asking):
         ))
 
     def withdraw(self, acquisition: str, *, agent: str | None = None) -> rq.Withdrawn:
-        """Leave the line.
+        """Leave the queue.
 
         Args:
             acquisition: The acquisition's id, like `A-3`: all that was asked for at once.
@@ -178,8 +178,8 @@ class Holding(Asking):
         self, resource: str, reason: str, *, agent: str | None = None, holder: str | None = None,
         mode: rq.Mode = "exclusive",
     ) -> rq.Unlock:
-        """Ask the holder of a resource to release it, and stand in line for it. The holder is told
-        with its next hook call, and so is whoever asked of the answer.
+        """Ask the holder of a resource to release it, and be queued for it. The holder is told with
+        its next hook call, and the asker is told the answer in the same way.
 
         Args:
             resource: A resource: a path from the root, `dir/`, a glob, a region
@@ -218,8 +218,8 @@ class Holding(Asking):
         resource: str | None = None,
     ) -> rq.UnlockAnswered:
         """The holder's answer. `approve` releases its lease and grants to the asker in one
-        transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write
-        it by turns.
+        transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both
+        hold it, and write it by turns.
 
         With `force` a person answers in its place (`agent` is that person's name).
 
@@ -240,7 +240,7 @@ class Holding(Asking):
     def request_withdraw(
         self, request: str, *, agent: str | None = None, resource: str | None = None,
     ) -> rq.Unlock:
-        """Whoever asked takes it back, and leaves the line.
+        """The asker takes the request back, and leaves the queue.
 
         Args:
             request: The unlock request's id, like `U-3`.
@@ -263,8 +263,8 @@ class Holding(Asking):
             agent: Whom it is asked for; default: this client's own agent.
             ends: The agent's session ends with its first process.
             path: The PATH that its programs are found by: git asks in it (git_guard/turn.py).
-            directory: Where it is going to work. Coord's own files are read-only in it, but for a
-                worktree there that this one lies in.
+            directory: The directory in which it is going to work. Coord's own files are read-only
+                there, except a worktree that contains this directory.
         """
         return self.call(rq.OpenSession(
             agent=agent or self.name(), ends=ends, path=path, directory=directory,
@@ -283,8 +283,8 @@ class Holding(Asking):
 
     def agent_of_process(self, pid: int) -> rq.ProcessesAgent:
         """The agent in whose session a process of this machine is, as that agent's hooks have
-        shown; null: in none that is known. `surely`: the session's own program was seen, too; else
-        a person may have typed the hook. (Whoever has a token needs not ask.)
+        shown; null if none is known. `surely`: the session's own program was seen, too; otherwise a
+        person may have typed the hook. A program with a token does not need to ask.
 
         Args:
             pid: The number of a process of this machine.

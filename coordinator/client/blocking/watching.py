@@ -11,18 +11,18 @@ class Watching(Asking):
     """Asking about the log, status, health, the archive, the page, agents' output."""
 
     def sweep(self) -> rq.Swept:
-        """Tidy now: close what has lapsed, flag partial work, serve the line."""
+        """Tidy now: close what has expired, flag partial work, serve the queue."""
         return self.call(rq.Sweep())
 
     def work(
         self, *, agent: str | None = None, resource: str | None = None, after: int = 0,
         limit: int = 50,
     ) -> rq.WorkList:
-        """What is changed on disk below live leases since they were granted, oldest lease first.
+        """What has changed on disk below live leases since they were granted, oldest lease first.
 
-        It compares what a lease began with to the file as it is now, so what somebody else saved
-        there is in it, too. Of a region it tells that region's changes, below a directory or glob
-        also files that are new and not ignored.
+        It compares what a lease began with to the present file, so changes of others are included.
+        For a region it shows that region's changes, and below a directory or glob also new files
+        that are not ignored.
 
         Args:
             agent: Only below leases of this agent.
@@ -58,7 +58,7 @@ class Watching(Asking):
 
         Args:
             events: How many of the last events to show.
-            leases: How many leases are told of at most.
+            leases: How many leases are listed at most.
         """
         return self.call(rq.Status(events=events, leases=leases))
 
@@ -66,8 +66,8 @@ class Watching(Asking):
         self, *, after: int = 0, limit: int = 200, tail: bool = False, agent: str | None = None,
         task: str | None = None, resource: str | None = None, kind: str | None = None,
     ) -> rq.EventList:
-        """The log after `after`, oldest first; `tail` gives the last ones instead. Of a `resource`
-        with those of its regions.
+        """The log after `after`, oldest first; `tail` gives the last ones instead. A `resource`
+        includes its regions.
 
         Args:
             after: Only events after this number.
@@ -94,7 +94,7 @@ class Watching(Asking):
     def report(
         self, *, since: str | None = None, until: str | None = None, limit: int = 20,
     ) -> rq.ReportReply:
-        """What a time of work came to, by the log: who waited for whom and how long, which files
+        """The report of a time of work, by the log: who waited for whom and how long, which files
         were in demand, what was refused, what each agent did. Without bounds: all of the log.
 
         Args:
@@ -124,11 +124,11 @@ class Watching(Asking):
         ))
 
     def moment(self, *, event: int | None = None, at: str | None = None) -> rq.MomentReply:
-        """How things were at a moment: who held what, who waited, what was claimed, what had been
-        tried. Made again from the log. Of an event: just after it. Without bounds: now.
+        """The state at a moment: who held what, who waited, what was claimed, what had been tried.
+        It is rebuilt from the log. For an event: the state just after it. Without bounds: now.
 
         Args:
-            event: The number of the event after which things are told.
+            event: The number of the event after which the state is shown.
             at: Or an instant, like 2026-11-21T14:32:00Z.
         """
         return self.call(rq.Moment(event=event, at=at))
@@ -160,15 +160,15 @@ class Watching(Asking):
     def task_log(
         self, task: str, *, log: str = "", after: int | None = None, wait: float = 0.0,
     ) -> rq.TaskLogLines:
-        """What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long
-        until it says more.
+        """The output of a task's launched agent, newest attempt; with `wait_s`, wait so long until
+        there is more.
 
-        Without `after` the end of the log. With it, what came since; of a newer log than `log` the
-        beginning.
+        Without `after`, the end of the log. With it, what came since, or the beginning of a log
+        newer than `log`.
 
         Args:
             task: The task's id, like `T-3`.
-            log: The log in which `after` counts, as it was told.
+            log: The log that `after` refers to, as it was returned.
             after: Only what comes after this: the `next` of the page before.
             wait: How long to wait for it at most (seconds); 0: not at all.
         """

@@ -17,9 +17,9 @@ class Working(Asking):
         self, *, agent: str | None = None, until: str | None = None, for_s: float | None = None,
         note: str = "", log_tail: str = "",
     ) -> rq.Limited:
-        """The agent has met its provider's limit: until it may go on, it is given nothing. Its
-        tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes
-        on now.
+        """The agent has met its provider's limit and is given nothing until it may continue. Its
+        tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it
+        continues now.
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
@@ -92,13 +92,13 @@ class Working(Asking):
         before: str | None = None, behind: str | None = None, after: Sequence[str] | None = None,
         attempts_max: int | None = None, seen: str | None = None,
     ) -> rq.Task:
-        """Change what a task says. What is not given stays; `resources` and `after` are all of
-        them.
+        """Change the text of a task. Omitted fields stay; `resources` and `after` are complete
+        lists.
 
-        Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-        `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before`
-        and `behind` give it a place in the order in which tasks are given out: its priority
-        follows, and those of the tasks before it are raised as far as they have to be.
+        A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
+        `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
+        `before` and `behind` give the task a place in the order of dispatch: its priority follows,
+        and the priorities of the tasks before it are raised as far as necessary.
 
         Args:
             task: The task's id, like `T-3`.
@@ -124,8 +124,9 @@ class Working(Asking):
         self, task: str | None = None, *, agent: str | None = None, ttl: float | None = None,
         wait: float = 0.0, reentrant: bool = False,
     ) -> rq.Claimed:
-        """Take a task and all its leases in one transaction; without `task`, the best it can start.
-        One that the agent has claimed already is told again with `reentrant` only.
+        """Take a task and all its leases in one transaction; without `task`, the best that the
+        agent can start. A task that the agent has claimed already is answered again with
+        `reentrant` only.
 
         Args:
             task: The task's id; null: the best that can be started.
@@ -189,8 +190,8 @@ class Working(Asking):
     def task_outcome(
         self, task: str, outcome: str, *, agent: str | None = None, note: str = "",
     ) -> rq.Judged:
-        """What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like):
-        noted on the task's blackboard, with what follows. After `backlog.rounds_max` in a row a
+        """The outcome of an attempt, as its checker judges it (`VERIFY_FAILED` and the like). It is
+        noted on the task's blackboard, with the remedy. After `backlog.rounds_max` in a row a
         person gets the task.
 
         Args:
@@ -376,7 +377,7 @@ class Working(Asking):
         ))
 
     def landings(self, *, skip: int = 0, limit: int = 200) -> rq.LandingList:
-        """What lands now and what waits to land, in the order in which that will be.
+        """What lands now and what waits to land, in order.
 
         Args:
             skip: Leave out so many of them at the beginning.

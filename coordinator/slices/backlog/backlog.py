@@ -39,8 +39,9 @@ _OVER = ("done", "cancelled")
 
 
 def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, TaskRow]:
-    """By the place of an item in the text: the task that it is already. Of several with one title
-    the first is the first; what is over is another task where it has another prompt."""
+    """The task that each item of the text already is, by the item's position. Of several tasks with
+    one title the first item is the first task. A finished task is another task if its prompt
+    differs."""
     rows = {task.task_id: task for task in view.each_of(TaskRow, "task_get", dict.fromkeys(names))}
     by_title: defaultdict[str, list[TaskRow]] = defaultdict(list)
     for row in rows.values():
@@ -58,8 +59,8 @@ def among(view: View, items: Sequence[Item], names: Sequence[str]) -> dict[int, 
 
 def remarks(view: View, items: Sequence[Item], names: Sequence[str],
             matches: dict[int, TaskRow]) -> list[str]:
-    """What whoever has changed the text should know: what in it does not count, and what is not in
-    it any more."""
+    """Remarks for the author of the changed text: what in it does not count, and what is missing
+    from it."""
     other = [row.task_id for n, row in matches.items()
              if row.state not in _OVER and _differs(view, items[n], row)]
     task_ids = {row.task_id for row in matches.values()}
@@ -159,8 +160,8 @@ def _list_drafts(items: Sequence[Item], there: Collection[int]) -> list[Draft]:
 
 def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
              known: Mapping[str, str] | None = None) -> list[rq.Task]:
-    """Check all, then add all: nothing is half done. `known`: ids that stand for tasks which are
-    there already."""
+    """Check all, then add all, so that nothing is half done. `known`: ids that stand for tasks that
+    exist already."""
     limits = svc.settings.backlog
     room = limits.tasks_max - int(tx.value("task_count") or 0)
     if len(drafts) > room:
@@ -188,7 +189,7 @@ def _add_all(svc: Service, tx: Tx, drafts: Sequence[Draft], cwd: str | None,
 
 
 def _number(drafts: Sequence[Draft], first: int, given: Mapping[str, str]) -> dict[str, str]:
-    """What each id stands for that a task may come after."""
+    """The task that each id in `after` means."""
     names = [draft.ref for draft in drafts if draft.ref]
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -291,7 +292,7 @@ def check_priority(priority: int, nothing: str) -> None:
 
 
 def places(draft: Draft, cwd: str | None) -> list[Place]:
-    """Where its resources lie."""
+    """The places of its resources."""
     return [Place(_named(text), cwd) for text in draft.resources]
 
 

@@ -112,7 +112,8 @@ def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
 
 
 def _worktree(tx: Tx, cwd: str | None) -> str | None:
-    """The linked worktree that this directory lies in; None: the main one, or none at all.
+    """The linked worktree of this directory; None if it is the main one, or none at all.
+
 
     Raises:
         Unready: it was not looked at.
@@ -173,7 +174,7 @@ def _let_go_on(tx: Tx, review: str) -> None:
 
 
 def _held_already(svc: Service, tx: Tx, task: TaskRow) -> rq.Claimed:
-    """Claiming again what one has: the same claim, told again."""
+    """The answer to a repeated claim: the same claim."""
     rows = tx.each(LeaseRow, "leases_of_task", task.task_id)
     held = [
         grant.lease_reply(row, token=svc.seal(row.fencing_token), again=True)
@@ -231,7 +232,7 @@ def _not_there(held: Sequence[rq.Lease], near: Sequence[str]) -> list[str]:
 
 
 def _as_wholes(names: Sequence[str], held: Sequence[rq.Lease]) -> list[str]:
-    """Of what kinds of files a task names parts though they have none."""
+    """Notes for kinds of files of which a task names parts although they have none."""
     leased = {lease.resource for lease in held}
     whole = dict.fromkeys(path_of(name, "region") for name in names
                           if "::" in name and name not in leased)
@@ -242,7 +243,8 @@ def _as_wholes(names: Sequence[str], held: Sequence[rq.Lease]) -> list[str]:
 
 def _own_claim(svc: Service, tx: Tx, actor: Actor, agent: str, text: str,
                force: bool | None) -> TaskRow:
-    """The task, which this agent has claimed. `force`: or any other; None: that is no choice."""
+    """The task that this agent has claimed. With `force`, any other task; None is then no choice.
+    """
     task = tasks.find(tx, text)
     check_at_rest(svc, [task.task_id])
     if force and not actor.operator:
@@ -329,8 +331,9 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
 
 
 def _who_keeps(tx: Tx, agent: str, needed: Sequence[tuple[str, str, str, str]]) -> str:
-    """Who keeps what an agent says that it needs: `others`, or `nobody` by now. Where it is all its
-    own (`itself`), its attempt has failed: it would say the same again at once."""
+    """Who keeps what an agent says that it needs: `others`, or `nobody` now. If the agent itself
+    has all of it (`itself`), its attempt has failed, because it would say the same again at once.
+    """
     own = [rule.as_resource(row.file_path, row.kind, row.scope)
            for row in tx.each(LeaseRow, "leases_of_holder", agent)
            if row.mode == "exclusive" and row.expires_at > tx.now]
@@ -367,7 +370,7 @@ def retry(svc: Service, tx: Tx, actor: Actor, req: rq.TaskRetry) -> rq.Task:
     task = tasks.find(tx, req.task)
     review = tx.first(ReviewRow, "review_get", task.partial) if task.partial is not None else None
     if task.state == "cancelled" and review is not None and review.state == "open":
-        # What was begun waits for its verdict still: nobody could go on before that.
+        # Begun work still waits for its verdict, and nobody could continue before that.
         tasks.move(tx, task, "reopen", attempts=0, why="put back by a person")
     else:
         tasks.move(tx, task, "retry", attempts=0, why="put back by a person")

@@ -28,7 +28,7 @@ declare_group("task", "The backlog.",
 TaskId = Annotated[str, Argument("T-3, or 3.")]
 TaskIds = Annotated[list[str], Argument("T-3, or 3; several.", metavar="TASK…")]
 
-#: What follows from an outcome, in words.
+#: The remedies of outcomes, in words.
 REMEDIES = {
     "none": "written",
     "widen": "more is leased",
@@ -220,8 +220,8 @@ def fail(
     force: Annotated[bool, Option("Though another claims it.")] = False,
     as_json: AsJson = False,
 ) -> Asking:
-    """Give a task back; it is tried again later. With `--blocked`, when that is free. What was
-    changed for it, a person looks at first."""
+    """Give a task back. It is tried again later, or with `--blocked` when that resource is free. A
+    person looks at its changes first."""
     row = yield from ask(
         rq.TaskFail(
             agent=(yield from shell.acting(agent)),
@@ -262,7 +262,7 @@ def outcome(
     note: Annotated[str, Option("Why, in words.")] = "",
     agent: AgentName = None, as_json: AsJson = False,
 ) -> Asking:
-    """Note what came of an attempt at a claimed task, for whoever tries it next."""
+    """Note the outcome of an attempt at a claimed task, for the agent that tries it next."""
     got = yield from ask(
         rq.TaskOutcome(agent=(yield from shell.acting(agent)), task=task, outcome=outcome,
                        note=note)

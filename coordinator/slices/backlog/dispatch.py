@@ -39,8 +39,8 @@ AHEAD, AHEAD_MAX = 8, 256
 LEFT_MAX = 64
 #: Before each task that is parked on something: a rank and a number.
 FIRST = (-(1 << 62), 0)
-#: Ready tasks among which hints choose: the next ones by priority and age. (A bound, so that
-#: choosing costs the same however many there are.)
+#: Ready tasks among which hints choose: the next ones by priority and age. With this bound the
+#: choice costs the same however many there are.
 WINDOW = 32
 
 
@@ -61,8 +61,8 @@ def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -
 
 
 def _divided(svc: Service, located: Located) -> Located:
-    """A file of a kind without regions is leased as a whole, whatever a task calls a part of it:
-    nobody could tell whose part was changed."""
+    """A file of a kind without regions is leased as a whole, whatever a task calls its parts,
+    because nobody could tell whose part was changed."""
     if located.resource.kind != "region":
         return located
     path = path_of(located.resource.name, "region")
@@ -78,7 +78,8 @@ def _places(view: View, task_id: str, worktree: str | None = None) -> list[AnyNe
 
 
 def needs(view: View, task_id: str | None) -> list[AnyNeed]:
-    """Where the files of one task lie, or of the next candidates, in the main working tree."""
+    """The places of one task's files, or of the next candidates' files, in the main working tree.
+    """
     names = [task_id] if task_id is not None else [
         ready.task_id for ready in view.each(ReadyRow, "ready_next", AHEAD)]
     return [need for name in names for need in _places(view, name)]
@@ -133,7 +134,7 @@ def _best_of(tx: Tx, agent: str, best: ReadyRow | None, own: dict[str, ReadyRow 
 
 def _find_barrier(blockers: Blockers, in_its_way: LeaseRow | None,
                   wanted: Collection[Wanted]) -> str | None:
-    """The scope that a task is parked on; None: it is in the agent's own way alone."""
+    """The scope that a task is parked on; None if only the agent itself blocks it."""
     if blockers.blocked or blockers.closed:
         return blockers.first_scope
     bars = in_its_way is not None and any(
@@ -144,10 +145,12 @@ def _find_barrier(blockers: Blockers, in_its_way: LeaseRow | None,
 def choose(
     svc: Service, tx: Tx, agent: str, *, beside: bool = False, worktree: str | None = None
 ) -> tuple[TaskRow, list[Wanted], Blockers] | None:
-    """The best task that `agent` could start now, with what it wants; None when there is none.
+    """The best task that `agent` could start now, with what it wants; None if there is none.
 
-    `beside`: it is in the middle of something, so nothing that touches what it holds is offered:
-    its own reads would go stale under it. `worktree`: the linked one that it works in.
+    `beside`: the agent is in the middle of something, so nothing that touches its leases is
+    offered, because its own reads would become stale. `worktree`: the linked worktree that it works
+    in.
+
 
     Raises:
         Unready: files have to be looked at, or lapsed leases to be closed before.
@@ -193,23 +196,23 @@ def choose(
 
 
 def _own_in_the_way(view: View, task_id: str, blockers: Blockers, beside: bool) -> LeaseRow | None:
-    """What the agent has itself, and cannot begin this task with."""
+    """A lease of the agent's own that keeps it from beginning this task."""
     if beside and blockers.mine:
         return blockers.mine[0]
     return held_for_another(view, task_id, blockers)
 
 
 def held_for_another(view: View, task_id: str, blockers: Blockers) -> LeaseRow | None:
-    """What the agent has by a lease of another task that it is at: it ends with that one, and this
-    one would go on without it."""
+    """A lease that the agent has for another of its tasks. It ends with that task, and this one
+    would continue without it."""
     return next((row for row in (*blockers.own.values(), *blockers.elsewhere)
                  if row.task_id not in (None, task_id) and row.expires_at > view.now), None)
 
 
 def _ahead(tx: Tx, chosen: str, count: int, worktree: str | None) -> list[AnyNeed]:
-    """Where the resources of the next candidates lie: looked at with those of the first, for it may
-    turn out to be blocked. `count` grows with those that were, so that a thousand blocked ones do
-    not take more looks than a decision is given."""
+    """The places of the next candidates' resources. They are looked at with those of the first
+    candidate, which may turn out to be blocked. `count` grows with the blocked ones, so that a
+    thousand of them do not take more looks than a decision has."""
     return [
         need for ready in tx.each(ReadyRow, "ready_next", count) if ready.task_id != chosen
         for need in _places(tx, ready.task_id, worktree) if not tx.looked.has(need)

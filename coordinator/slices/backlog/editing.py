@@ -67,7 +67,8 @@ def _beside(view: View, statement: str, task: TaskRow, here: placing.Ranked,
 
 
 NOTHING = "Nothing was changed."
-#: Tasks before another that are looked at for a circle: others' requests wait meanwhile.
+#: How many tasks before another are checked for a circle of dependencies, because others' requests
+#: wait meanwhile.
 BEFORE_MAX = 5_000
 #: What a task that cannot be changed would need first.
 _FIRST = {

@@ -7,7 +7,7 @@ from coordinator.store.parking import offer_next, places_of
 from coordinator.store.statements import STATEMENTS as Q
 
 _READY_OFFER = Q["ready_offer"]
-#: Of what is finished no blackboard is kept.
+#: Finished tasks keep no blackboard.
 FINISHED = frozenset({"done", "cancelled"})
 #: Candidates of a task that are kept on its blackboard; the log has them all.
 CANDIDATES_KEPT = 20
@@ -74,7 +74,7 @@ class TaskEdited(Event, tag="task_edited"):
         )
         db.executemany(Q["task_after_insert"], [(self.task, after) for after in self.after])
         for place in places_of(db, self.task):
-            # Its priority gives it a new place, and it may not need what kept it back any more.
+            # Its priority gives it a new place, and it may no longer need what blocked it.
             db.execute(Q["ready_leave"], (self.task,))
             db.execute(Q["ready_enter"], (self.task,))
             offer_next(db, place)

@@ -26,7 +26,7 @@ from coordinator.words.texts import one_line, quoted
 
 
 def rest_of(view: View, agent: str) -> str | None:
-    """Until when the agent, or the one whose sub-agent it is, rests; None: it does not."""
+    """Until when the agent, or its parent, rests; None if it does not."""
     row = view.agent(agent)
     above = view.agent(row.parent) if row is not None and row.parent else None
     ends = [agent.rests_until for agent in (row, above) if agent is not None and agent.rests_until]
@@ -35,7 +35,7 @@ def rest_of(view: View, agent: str) -> str | None:
 
 
 def profile_of(row: AgentRow | None) -> str:
-    """The profile whose provider has the limit; empty: a person acts, or nobody said."""
+    """The profile whose provider has the limit; empty if a person acts, or nobody said."""
     return "" if row is None or row.is_label else row.profile
 
 

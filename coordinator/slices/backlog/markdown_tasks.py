@@ -18,11 +18,11 @@ from coordinator.slices.backlog.task_fields import TITLE_CHARS_MAX, Item, Warn
 from coordinator.words.refusals import Code, Refusal
 
 _BOX = re.compile(r"^(?:[-*+]|\d{1,9}[.)]) \[( |x|X)\] +(\S.*)$")
-#: What somebody may have meant as a box.
+#: Text that somebody may have meant as a check box.
 _NEARLY = re.compile(r"^ ?(?:[-*+]|\d{1,9}[.)]) *\[ *[xX]? *\](?![(\[:])")
 _NESTED = re.compile(r"^\s+(?:[-*+]|\d{1,9}[.)]) \[[ xX]\] ")
 _FENCE = re.compile(r"^(`{3,}|~{3,})")
-#: `(word:` with the backslashes before it. A word that nobody knows needs a space after its colon:
+#: `(word:` with the backslashes before it. An unknown word needs a space after its colon, because
 #: `(http://…)` and `(10:30)` say nothing about a task.
 _OPEN = re.compile(r"(\\*)\(\s*([A-Za-z][\w-]*)\s*:(\s|(?=\)))?")
 _CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
@@ -39,7 +39,7 @@ class _Fact(NamedTuple):
     parts: list[str]
     #: The first of them that begins or ends with a quotation mark, and should not.
     odd: str | None
-    #: What is written there, for a field with one value.
+    #: Its text, for a field with one value.
     text: str
 
 
@@ -84,7 +84,7 @@ def _closes(line: str, within: str) -> bool:
 
 
 def _find_end(line: str) -> str:
-    """What ends the block of code, or the comment, that begins in this line; empty: none does."""
+    """The end of the code block or comment that begins in this line; empty if none begins."""
     if fence := _FENCE.match(line):
         return fence[1]
     return "-->" if line.startswith("<!--") and "-->" not in line else ""
@@ -210,7 +210,7 @@ def _to_the_end(line: str, position: int) -> list[_Fact] | None:
 
 
 def _skip_part(line: str, position: int) -> int:
-    """Where a part without quotation marks ends; a comma between parentheses is in it."""
+    """The end of a part without quotation marks. A comma between parentheses belongs to it."""
     depth = 0
     while position < len(line) and (depth or line[position] not in ",)"):
         depth += {"(": 1, ")": -1}.get(line[position], 0)
@@ -219,8 +219,8 @@ def _skip_part(line: str, position: int) -> int:
 
 
 def _parts(line: str, position: int) -> tuple[list[str], str | None, int] | None:
-    """(what stands between commas, the first of it with odd quotation marks, where it goes on
-    behind the parenthesis that closes it)."""
+    """(the parts between commas, the first with odd quotation marks, the position behind the
+    closing parenthesis)."""
     parts: list[str] = []
     odd: str | None = None
     while True:
@@ -247,8 +247,9 @@ def _parts(line: str, position: int) -> tuple[list[str], str | None, int] | None
 
 
 def _between_marks(line: str, position: int) -> tuple[str, int] | None:
-    """A name between quotation marks or backticks (as many at its end as at its beginning; one
-    space within each side does not count), and where it ends. None: it stands between none."""
+    """A name between quotation marks or backticks, and its end. There are as many marks at its end
+    as at its beginning, and one space within each side does not count. None if there are no marks.
+    """
     mark = line[position : position + 1]
     if mark in ("'", '"') and mark:
         end = line.find(mark, position + 1)

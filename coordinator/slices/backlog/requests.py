@@ -27,12 +27,12 @@ class TaskAdd(Request[Task]):
 
 
 class TaskEdit(Request[Task]):
-    """Change what a task says. What is not given stays; `resources` and `after` are all of them.
+    """Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists.
 
-    Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-    `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and
-    `behind` give it a place in the order in which tasks are given out: its priority follows, and
-    those of the tasks before it are raised as far as they have to be.
+    A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
+    `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
+    `before` and `behind` give the task a place in the order of dispatch: its priority follows, and
+    the priorities of the tasks before it are raised as far as necessary.
     """
 
     op = "task_edit"
@@ -113,8 +113,8 @@ class Claimed(Reply):
 
 
 class TaskClaim(Request[Claimed]):
-    """Take a task and all its leases in one transaction; without `task`, the best it can start.
-    One that the agent has claimed already is told again with `reentrant` only."""
+    """Take a task and all its leases in one transaction; without `task`, the best that the agent
+    can start. A task that the agent has claimed already is answered again with `reentrant` only."""
 
     op = "task_claim"
     http = ("POST", "/v1/tasks/claim")
@@ -138,7 +138,7 @@ class TaskDone(Request[Task]):
     landed: Name | None = None  # of work in a launch's worktree: the commit; empty: nothing to land
 
     def for_people(self) -> bool:
-        # (A launch that an agent has begun ends what it has landed.)
+        # A launch that an agent has begun ends what it has landed.
         return self.force and self.landed is None
 
 
@@ -169,9 +169,9 @@ class TaskFail(Request[Task]):
 
 
 class TaskOutcome(Request[Judged]):
-    """What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like): noted on
-    the task's blackboard, with what follows. After `backlog.rounds_max` in a row a person gets the
-    task."""
+    """The outcome of an attempt, as its checker judges it (`VERIFY_FAILED` and the like). It is
+    noted on the task's blackboard, with the remedy. After `backlog.rounds_max` in a row a person
+    gets the task."""
 
     op = "task_outcome"
     http = ("POST", "/v1/tasks/{task}/outcome")
@@ -208,8 +208,8 @@ class TaskCancel(Request[Task]):
 class Imported(Reply):
     items: list[Task]
     next: str | None = None
-    warnings: list[str] = []  # what whoever wrote the text should know: older names, tasks left out
-    known: list[Task] = []  # those of `known` that stand in the text, and were not added again
+    warnings: list[str] = []  # what the author of the text should know: older names, tasks left out
+    known: list[Task] = []  # tasks of `known` that the text has, and that were not added again
 
 
 class TaskImport(Request[Imported]):
@@ -239,14 +239,15 @@ class TaskExport(Request[Exported]):
 
 class Limited(Reply):
     agent: str
-    rests_until: str | None  # until when it is given nothing (UTC); null: it goes on
+    rests_until: str | None  # until when it is given nothing (UTC); null: it continues
     given_back: list[str]  # ids of its tasks, which others may take
     reviews: list[str]  # what it had begun of them, for a person
 
 
 class LimitReached(Request[Limited]):
-    """The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
-    back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now."""
+    """The agent has met its provider's limit and is given nothing until it may continue. Its tasks
+    go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it continues now.
+    """
 
     op = "limit_reached"
     http = ("POST", "/v1/agents/limit")

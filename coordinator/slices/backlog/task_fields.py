@@ -22,10 +22,10 @@ PRIORITY_MAX = 1000
 ATTEMPTS_MAX = 1000
 #: Names of fields in files from before 0.2 -> what the field is called.
 OLDER = {"files": "resources", "attempts": "attempts_max"}
-#: What a task in a file may say, for `--help` and for whoever mistypes it.
+#: The fields of a task in a file, for `--help` and for an author who mistyped one.
 FIELDS_TOLD = ("title, prompt, resources (what it writes: paths, dir/, globs, key:…; shared:PATH "
                "to read), after (ids), priority, attempts_max, id")
-#: Says something to whoever has written the file.
+#: Tells something to the author of the file.
 Warn = Callable[[str], None]
 
 
@@ -113,14 +113,14 @@ def _named(entry: Mapping[Any, Any], where: str, warn: Warn) -> dict[str, Any]:
 
 
 def unknown(name: str) -> str:
-    """That there is no such field, with the one that may have been meant."""
+    """The message for an unknown field, with the field that may have been meant."""
     near = difflib.get_close_matches(name.lower(), [*NAMES, *OLDER, "prio"], 1, 0.6)
     meant = {"prio": "priority"}.get(near[0], OLDER.get(near[0], near[0])) if near else None
     return f"there is no field {name[:60]!r}" + (f"; did you mean `{meant}`?" if meant else ".")
 
 
 def older(where: str, name: str, now: str) -> str:
-    """What is said of an older name."""
+    """The message for an older name."""
     return (f"{where}: `{name}` is called `{now}` now. It was read as that; the version after this "
             "one will refuse the older name.")
 

@@ -64,7 +64,7 @@ def looks_at_all(req: rq.Tasks) -> bool:
 
 
 def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
-    """A window of what stands in an index as it is asked for."""
+    """A window of an index in its own order."""
     window = (limit + 1, req.skip)
     of_state = () if req.state is None else (req.state,)
     if req.order == "arrival":
@@ -78,7 +78,7 @@ def _whole(view: View, req: rq.Tasks, limit: int) -> Window:
 
 
 def _filtered(view: View, req: rq.Tasks, limit: int) -> Window:
-    """A window of those that are told by a look at every task."""
+    """A window of the tasks that pass a check of every task."""
     matching = view.each(ListedRow, "tasks_found", req.filter, req.agent)
     of_state = [row for row in matching if req.state in (None, row.state) and row.n > req.after]
     of_state.sort(key=lambda row: (-row.priority if req.order == "priority" else 0, row.n))
@@ -92,13 +92,13 @@ def _filtered(view: View, req: rq.Tasks, limit: int) -> Window:
 
 
 def _next(req: rq.Tasks, limit: int, last: int) -> int:
-    """Where the next page begins: after a task's number, or by how many are left out."""
+    """The beginning of the next page: after a task's number, or by how many are left out."""
     return last if req.order == "arrival" else req.skip + limit
 
 
 def _chain(view: View, task: str) -> list[rq.TaskLink]:
-    """What the task comes after, itself, and what comes after it, step by step and the nearest
-    first, as many as are told; in the order of their numbers."""
+    """The dependencies of the task, itself, and its dependents, step by step and the nearest first,
+    up to a limit; in the order of their numbers."""
     before = _reached(view, "task_after_of", task)
     names = before | _reached(view, "task_come_after", task)
     if len(names) == 1:

@@ -22,7 +22,7 @@ _WANTED = {
     "done": "true or false",
 }
 _FIELD = re.compile(r"at `\$\.(\w+)(?:\[(\d+)\])?")
-#: What a YAML reader says -> what was probably meant.
+#: A YAML reader's message -> what was probably meant.
 _YAML_HINTS = (
     ("mapping values are not allowed", 'Text with a colon and a space in it stands between '
      'quotation marks: title: "Fix: the parser"'),
@@ -35,7 +35,7 @@ _YAML_HINTS = (
     ("expected ',' or '}'", "What begins with `{` needs its `}`, and commas between."),
     ("expected <block end>", "The fields of one task begin in the same column."),
 )
-#: Signs of the reader's own -> what they stand for.
+#: The reader's own symbols -> what they stand for.
 _YAML_SIGNS = {
     "<block end>": "the end of the task", "<block mapping start>": "a field",
     "<block sequence start>": "a list", "<stream end>": "the end of the file",
@@ -71,7 +71,7 @@ def of_field(problem: str, entry: Any) -> str:
 
 
 def several(name: str, text: str) -> str:
-    """That a text which should be one name has commas."""
+    """The message that a text which should be one name has commas."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     return (f"`{name}: {text[:60]}` would be one name. Several are a list: "
             f"`{name}: [{', '.join(names)[:60]}]`; one with a comma in it: "
@@ -79,7 +79,7 @@ def several(name: str, text: str) -> str:
 
 
 def yaml_problem(problem: str | None) -> str:
-    """What a YAML reader found, without its own signs."""
+    """A YAML reader's message without its own symbols."""
     text = problem or "it cannot be read"
     for sign, word in _YAML_SIGNS.items():
         text = text.replace(f"'{sign}'", word).replace(sign, word)

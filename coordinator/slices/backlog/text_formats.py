@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import yaml
 
 Format = Literal["yaml", "jsonl", "markdown"]
-#: What the ending of a file's name says.
+#: The format by the ending of a file's name.
 ENDINGS: dict[str, Format] = {
     ".yaml": "yaml", ".yml": "yaml", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl",
     ".md": "markdown", ".markdown": "markdown",
 }
 #: Several lines, an object of JSON on each.
 _OBJECTS = re.compile(r"\s*\{.*\}[ \t\r]*\n\s*\{")
-#: Warnings of one text that are told; a large old file has as many as tasks.
+#: How many warnings of one text are shown; a large old file has as many as tasks.
 WARNINGS_MAX = 20
 
 
@@ -42,7 +42,7 @@ class Read(NamedTuple):
 
 
 def format_of(name: str, text: str) -> Format:
-    """The format of a file, by the ending of its name; else by its text."""
+    """The format of a file by the ending of its name, otherwise by its text."""
     _, dot, ending = name.rpartition(".")
     known = ENDINGS.get(dot + ending.lower())
     return known or ("jsonl" if _OBJECTS.match(text) else "yaml")
@@ -164,7 +164,7 @@ def _yaml(text: str, warn: Warn) -> list[Item]:
 
 def _jsonl(text: str, warn: Warn) -> list[Item]:
     items = []
-    # Only a newline ends a line: other signs that break lines may stand in a prompt.
+    # Only a newline ends a line, because a prompt may contain other line separators.
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue

@@ -23,7 +23,8 @@ TOLD_MAX = 5
 CHANGED_MAX = 2_000
 #: So many are looked at while an agent waits; of more, all are looked through beside it.
 AT_ONCE_MAX = 50
-#: Where a judgement took too long for an agent that waits, none is made for others so long (s).
+#: After a judgement that took too long for a waiting agent, none is made for others for so long
+#: (s).
 REST_S = 60.0
 
 
@@ -54,7 +55,8 @@ class Impact:
 
     def judge(self, path: str, before: bytes, after: bytes, held: Collection[str],
               seconds: float | None = None) -> Outcome | str:
-        """What a change of this file breaks; or why that is not known.
+        """What a change of this file breaks, or why that is not known.
+
 
         Args:
             held: what the asker has leases on; not asked where `seconds` are given.
@@ -88,7 +90,7 @@ class Impact:
         return self._meaning.judge(path, before, after, held)
 
     def refuse(self, outcome: Outcome, held: Collection[str]) -> Refusal | None:
-        """Why what was judged so may not be written; None if it may."""
+        """Why a change with this judgement may not be written; None if it may."""
         return refused(outcome, held)
 
     def _in_time(self, seconds: float, path: str, before: bytes, after: bytes,
@@ -110,8 +112,8 @@ class Impact:
 
 
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
-    """Why this may not be written; None if it may. Who holds the whole file decides by itself what
-    cannot be seen through."""
+    """Why this may not be written; None if it may. The holder of the whole file decides itself
+    about dynamic uses."""
     if outcome.outcome == "ALLOW":
         return None
     if outcome.outcome == "REQUIRE_ADDITIONAL_LOCKS":

@@ -22,7 +22,7 @@ class TargetMoved(Event, tag="target_moved"):
 
 
 class LandingQueued(Event, tag="landing_queued"):
-    """What an agent has done waits to land on a branch."""
+    """An agent's work waits to land on a branch."""
 
     SENTENCE = "the work of {agent} on {task} waits to land on {target}"
 

@@ -280,7 +280,7 @@ def _needed(svc: Service, row: LeaseRow, root: str) -> Content | Part | Below:
 
 def _baseline(svc: Service, tx: Tx, row: LeaseRow,
               root: str) -> tuple[str | None, list[tuple[str, str]] | None]:
-    """What the holder starts from there; the bytes are kept (invariant 6)."""
+    """The content that the holder starts from there; the bytes are kept (invariant 6)."""
     need = _needed(svc, row, root)
     if not isinstance(need, Below):
         content = (tx.looked.part(need.path, need.name) if isinstance(need, Part)
@@ -290,7 +290,7 @@ def _baseline(svc: Service, tx: Tx, row: LeaseRow,
     return None, list(tx.looked.below(need).files.items())
 
 
-#: Places in the queue that are told at once.
+#: How many places in the queue are returned at once.
 LISTED_MAX = 1000
 
 

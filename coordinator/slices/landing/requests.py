@@ -101,7 +101,7 @@ class LandBack(Request[Landed]):
 
 
 class Landing(Reply):
-    """What an agent has done and that is about to land."""
+    """An agent's work that is about to land."""
 
     task: str
     title: str
@@ -131,7 +131,7 @@ class LandingList(Reply):
 
 
 class Landings(Request[LandingList]):
-    """What lands now and what waits to land, in the order in which that will be."""
+    """What lands now and what waits to land, in order."""
 
     op = "landings"
     http = ("GET", "/v1/landings")

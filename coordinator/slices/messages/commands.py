@@ -26,12 +26,12 @@ MessageId = Annotated[str | None, Option("What it answers: M-4.", "-r")]
 HUMAN = "human"
 #: Messages that one page of a person's unread ones has.
 PAGE = 1000
-#: Of others, and of those that are read, so many are shown.
+#: How many messages of others, or read ones, are shown.
 NEWEST = 50
 
 
 def news(shell: Shell, *, agent: str) -> Asking:
-    """Nothing but what the agent is told after each of its commands (`shell.carried_out`)."""
+    """Show only what the agent is told after each of its commands (`shell.carried_out`)."""
     shell.acts_for = agent
     yield from ()
 
@@ -79,7 +79,7 @@ def messages(
     ] = None,
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """What was said, the newest last."""
+    """List messages, the newest last."""
     own = agent or (yield from _agent(shell))
     narrowed = any((search, task, thread, since))
     unread = human and not narrowed
@@ -101,7 +101,7 @@ def messages(
 
 def _show_page(shell: Shell, reply: rq.MessageList, limit: int, unread: bool, is_old: bool,
                none: str) -> None:
-    """Print messages. `is_old`: all of them are read; `none`: what is said where there are none."""
+    """Print messages. `is_old`: all of them are read; `none`: the text for an empty list."""
     if is_old and reply.items:
         shell.say("You have read all of these:")
     _show(shell, reply, none)
@@ -147,5 +147,5 @@ def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
 
 
 def _agent(shell: Shell) -> Generator[rq.Request[Any], Any, str | None]:
-    """The agent in whose session this is typed; None: a person types it."""
+    """The agent in whose session this is typed; None if a person types it."""
     return shell.agent or (yield from shell.agent_around())

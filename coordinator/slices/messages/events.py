@@ -50,7 +50,7 @@ class MessagesSeen(Event, tag="messages_seen"):
 
 
 class MessagesForgotten(Event, tag="messages_forgotten"):
-    """What was said long ago."""
+    """Old messages were removed."""
 
     SENTENCE = "what was said long ago is forgotten"
 

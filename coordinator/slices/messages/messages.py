@@ -26,7 +26,7 @@ from coordinator.words.texts import block, one_line
 PREFIX = "M-"
 #: Characters of one message.
 TEXT_MAX = 2_000
-#: Characters of one as it is told: signs that could deceive are longer as they are shown.
+#: Characters of a message as it is shown, because characters that could deceive are shown longer.
 TOLD_MAX = 2 * TEXT_MAX
 #: Agents that one message to `all` may reach.
 ALL_MAX = 200
@@ -106,8 +106,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Messages) -> rq.Mess
 
 
 def _find_since(view: View, req: rq.Messages, reader: str | None) -> tuple[str, set[str] | None]:
-    """Since when (ISO text): of an agent since it has its name. What that has not heard; None: who
-    reads is no agent, and has read what a person has."""
+    """The start of the list (ISO text), for an agent since it has its name, and the ids that it has
+    not heard. None for a reader that is no agent, and has read what a person has."""
     since = view.later(-round(1000 * max(0.0, min(req.since_s, 1e9)))) if req.since_s else ""
     if reader is None or reader == HUMAN:
         return since, None
@@ -233,7 +233,7 @@ def _hearers(tx: Tx, sender: str, to: str) -> list[str]:
 
 
 def _is_full(svc: Service, tx: Tx, agent: str, sender: str) -> bool:
-    """Whether it has not been told yet of as many messages of this sender as it may have."""
+    """Whether the agent has as many unheard messages of this sender as it may have."""
     return int(tx.value("messages_unheard_of", agent, sender)) >= svc.settings.messages.unread_max
 
 
@@ -270,7 +270,7 @@ def _check_room(
 
 
 def _render(row: MessageRow) -> str:
-    """A message as an agent is told of it: its author's words, on lines of their own."""
+    """A message as an agent is told of it: its author's words on lines of their own."""
     about = f", on {row.task_id}" if row.task_id else ""
     answers = f", answering {row.reply_to}" if row.reply_to else ""
     whom = " to all" if row.recipient == ALL else ""
@@ -283,7 +283,8 @@ def _render(row: MessageRow) -> str:
 
 
 def _reader(view: View, actor: Actor, req: rq.Messages, *, named: bool) -> str | None:
-    """Whose messages are asked for; None: everybody's.
+    """The agent whose messages are asked for; None for everybody's.
+
 
     Raises:
         Refusal: UNKNOWN_AGENT, UNAUTHORIZED.

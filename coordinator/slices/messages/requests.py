@@ -47,8 +47,8 @@ class MessageSend(Request[MessageTold]):
 
 
 class Messages(Request[MessageList]):
-    """What was said, the newest `limit` of it in order. An agent that asks gets what it said and
-    what was said to it, and all of a task or thread that it names."""
+    """The newest `limit` messages in order. An agent that asks gets its own messages, those to it,
+    and all of a task or thread that it names."""
 
     op = "messages"
     http = ("GET", "/v1/messages")
@@ -56,9 +56,9 @@ class Messages(Request[MessageList]):
     reader: Name | None = None  # only of and to this agent, or `human`
     task: Name | None = None
     thread: Name | None = None  # only the thread of this message
-    search: Name | None = None  # all of these words stand in it, or in a sender's name
+    search: Name | None = None  # all of these words are in it, or in a sender's name
     since_s: Number | None = None  # sent within these seconds
-    unread: bool = False  # only what the reader has not been told of
+    unread: bool = False  # only what the reader has not been told
     limit: Count = 100
     before: Place | None = None  # only older ones than this number
 

@@ -57,7 +57,7 @@ ATTEMPTS_MAX = 12
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What would be written, or why it would not be; and where that lies."""
+    """What would be written, or why it would not be, and where."""
 
     located: list[Located]
     plan: Plan | Refusal
@@ -105,7 +105,8 @@ def _propose_values(svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> 
 
 
 def _check_form(request: rq.Propose) -> None:
-    """What can be said of a proposal before anything is looked at.
+    """Check what can be checked of a proposal before anything is looked at.
+
 
     Raises:
         Refusal: INVALID, LIMIT.
@@ -180,8 +181,8 @@ def _plan_by(svc: Service, request: rq.Propose, looked: Looked,
 
 def _make(svc: Service, view: View, request: rq.Propose, path: str, now: repository_files.Bytes,
           changes: list[tuple[Located, rq.ProposedChange]], plan: Plan) -> bytes | None:
-    """What a file is to be; None: it is to go. Warnings, and what is known of its regions, go into
-    the plan."""
+    """The new content of a file; None if it is to be removed. Warnings, and what is known of its
+    regions, are added to the plan."""
     shown = file_names.shown(path)
     if now.hash is not None and not now.hash.startswith("sha256:"):
         raise Refusal(
@@ -245,7 +246,7 @@ def _plan(svc: Service, view: View, request: rq.Propose, places: Sequence[Locate
 
 def _unleased(svc: Service, view: View, agent: str, worktree: str | None,
               changes: Sequence[tuple[Located, rq.ProposedChange]]) -> list[str]:
-    """What would keep work in a launch's worktree from landing: only what is leased does."""
+    """What would keep work in a launch's worktree from landing: only leased files land."""
     if not svc.is_launched_worktree(worktree):
         return []
     mine = [as_resource(row.file_path, row.kind, row.scope) for row in (
@@ -280,7 +281,7 @@ def _regions(svc: Service, path: str, shown: str, data: bytes | None,
 
 def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, now: str | None,
            change: rq.ProposedChange) -> bytes | None:
-    """What a whole file is to be; None: it is removed."""
+    """The new content of a whole file; None if it is removed."""
     text = content_name(change.version or None, "version")
     if text != now and not _alike(text, now):
         raise _changed(view, path, shown, text, now, data)
@@ -303,7 +304,7 @@ def _whole(svc: Service, view: View, path: str, shown: str, data: bytes | None, 
 
 
 def _alike(text: str | None, now: str | None) -> bool:
-    """Whether a version, or the digits it begins with, names this content, whoever may run it."""
+    """Whether a version, or its first digits, names this content, whoever may execute it."""
     return text is not None and now is not None and now.startswith(text)
 
 
@@ -345,7 +346,8 @@ def _check_readable(svc: Service, path: str, shown: str, data: bytes, made: byte
 
 def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
             after: bytes) -> list[str]:
-    """Whom it breaks elsewhere: told, not refused, for nobody holds anything here."""
+    """The agents whose code it breaks elsewhere. They are told, and nothing is refused, because
+    nobody holds anything here."""
     if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
         return []
     judgement = svc.impact.judge(path, before, after, set(), 2.0)
@@ -369,7 +371,8 @@ def _check_regions(svc: Service, tx: Tx, request: rq.Propose, located: Sequence[
 def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx,
            actor: Actor) -> Any:
     """Lease what is to be written for the moment of the write, and note the whole in the journal.
-    What somebody else holds is refused before what does not stand.
+    What somebody else holds is refused before a changed content.
+
 
     Raises:
         Refusal: LOCKED and the like; one of `free_windows.is_busy`: the plan is to be made anew.
@@ -443,7 +446,7 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
     names = [change.resource for change in request.changes]
     agents.may_act(tx, actor, request.agent)
     content = msgspec.json.encode(request)
-    # (Asked again, by whoever did not hear that it is kept, it is not kept twice.)
+    # A repeated proposal, from an asker that did not hear that it is kept, is not kept twice.
     new = retry_queue.NewStep(
         "propose", ", ".join(names)[:200], content, request.agent, names,
         attempts_max=ATTEMPTS_MAX, why=refusal.message,

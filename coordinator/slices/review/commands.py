@@ -33,7 +33,7 @@ def listing(
     task: Annotated[str | None, Option("Only work on this task.")] = None,
     limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """What waits for a verdict."""
+    """List the reviews that wait for a verdict."""
     which = one_of(state, STATES, f"No review is ever {state!r}")
     reply = yield from ask(rq.Reviews(state=which, agent=agent, task=task, limit=limit))
     ids = [row.review for row in reply.items]

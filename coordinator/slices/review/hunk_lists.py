@@ -15,7 +15,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Hunks that are told at once.
+#: How many hunks are returned at once.
 LISTED_MAX = 100
 
 

@@ -35,6 +35,7 @@ NAMED_MAX = 10
 class Chosen:
     """What a verdict is about.
 
+
     Attributes:
         files: these, as far as they are meant: of a file of which only hunks are, from the content
             without them to the one with them.
@@ -148,7 +149,8 @@ def named_file(svc: Service, row: ReviewRow, text: str, cwd: str | None,
 
 def _check_editable(row: ReviewRow, request: rq.ReviewDecide,
                     files: Sequence[ReviewFileRow]) -> None:
-    """That an edited text can be kept.
+    """Check that an edited text can be kept.
+
 
     Raises:
         Refusal: INVALID.
@@ -167,7 +169,8 @@ def _check_editable(row: ReviewRow, request: rq.ReviewDecide,
 
 
 def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
-    """That the verdict is based on the contents that the file has now.
+    """Check that the verdict is based on the file's present contents.
+
 
     Raises:
         Refusal: VERSION_CHANGED.
@@ -182,8 +185,9 @@ def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
 
 def _fitting(svc: Service, text: str, cwd: str | None,
              files: Sequence[ReviewFileRow]) -> list[ReviewFileRow]:
-    """Those that a name may mean: seen from that directory; else from the root, as it is printed;
-    else its end. By its letters: there may be no such file any more."""
+    """The files that a name may mean: seen from that directory; otherwise from the root, as it is
+    printed; otherwise by its end. Names are compared by their letters, because the file may be
+    gone."""
     if not text:
         return []
     from_root = text.startswith(FROM_ROOT)

@@ -74,10 +74,11 @@ class ReviewHunks(Request[HunkList]):
 class ReviewDecide(Request[Review]):
     """A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
 
-    With `files` it is about these alone: they become a review of their own, which is the answer
+    With `files` it is about these alone. They become a review of their own, which is the answer
     (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
-    that one file shows them) it is about these alone. Where that is all, it is as without.
-    `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
+    that one file shows them) it is about these alone. If that is everything, the result is as
+    without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes
+    it out.
     """
 
     op = "review_decide"

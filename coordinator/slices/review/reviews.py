@@ -105,7 +105,7 @@ def show(svc: Service, view: View, text: str, *, content: bool) -> rq.Review:
 
 
 def _difference(view: View, file: ReviewFileRow, most: int) -> str:
-    """What changed, as a unified diff; of type and mode in git's words."""
+    """The change as a unified diff; type and mode in git's words."""
     path = file_names.shown(file.path)
     modes = [_git_mode(name) for name in (file.baseline_hash, file.flagged_hash)]
     head = ""
@@ -158,8 +158,8 @@ def _reply(view: View, row: ReviewRow) -> rq.Review:
 
 
 def _may(view: View, row: ReviewRow, files: Sequence[ReviewFileRow]) -> list[str]:
-    """What a person can do with a review as it is. (What has become of its files on the disk is
-    looked at when it is done.)"""
+    """What a person can do with a review as it is. Its files on disk are looked at when that is
+    done."""
     if row.state == "open":
         return ["keep", "revert", *(["reassign"] if _task_under(view, row) is not None else [])]
     try:
@@ -172,8 +172,8 @@ def _may(view: View, row: ReviewRow, files: Sequence[ReviewFileRow]) -> list[str
 
 
 def _renames(files: Sequence[ReviewFileRow]) -> dict[str, str]:
-    """What is known of files that another name was given: the same leased file, or the same content
-    under the same last name. (As told to people; a verdict goes by the files.)"""
+    """Files that got another name, as far as is known: the same leased file, or the same content
+    under the same last name. This is told to people; a verdict goes by the files."""
     gone: dict[tuple[str | None, str | None, str], ReviewFileRow] = {}
     for file in files:
         if file.change == "deleted":
@@ -291,7 +291,7 @@ def _check_none_begun(view: View, task: TaskRow) -> None:
 
 
 def show_partial(svc: Service, view: View, name: str) -> rq.Partial:
-    """What whoever takes a task is told of the partial work on it."""
+    """What the next agent of a task is told of the partial work on it."""
     review = show(svc, view, name, content=False)
     return rq.Partial(
         review=review.review, summary=review.summary,
@@ -322,7 +322,7 @@ def decided(svc: Service, tx: Tx, row: ReviewRow, what: str, by: str, note: str,
     task = _task_under(tx, row)
     state = {"keep": "kept", "revert": "reverted", "reassign": "reassigned"}[what]
     written = {step.path for step in steps}
-    # What a verdict wrote that was taken back since is not written by this one.
+    # This verdict does not write what an earlier verdict wrote and took back.
     earlier = [file.path for file in tx.each(ReviewFileRow, "review_files_of", row.review_id)
                if file.is_written and file.path not in written]
     tx.record(ev.ReviewDecided(

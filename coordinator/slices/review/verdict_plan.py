@@ -54,6 +54,7 @@ NAMED_MAX = 10
 class Plan:
     """What a verdict would do.
 
+
     Attributes:
         steps: files to be written, in order; none: it writes no file.
         keeps: contents that are overwritten, or were made: to be kept.
@@ -114,8 +115,9 @@ def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) ->
 
 
 def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
-    """Whether nobody holds the files of a plan, or of those of which others hold parts what it
-    writes; and nobody is in the middle of writing one of these.
+    """Check that nobody holds the files of a plan, or in files of which others hold parts what it
+    writes, and that nobody is writing one of these.
+
 
     Raises:
         Refusal: LOCKED; with `window` where that is over in a moment.
@@ -181,7 +183,7 @@ class _Look:
                  files: list[ReviewFileRow], made: dict[str, Bytes]) -> None:
         self._made = made
         self._svc, self._view, self._row, self._stack = svc, view, row, stack
-        #: Links that are part of the work itself; what lies below them is not there now.
+        #: Links that belong to the work itself; what is below them is not there now.
         self._own_links = {file.path for file in files
                            if is_link(file.flagged_hash or "") or is_link(file.baseline_hash or "")}
         self._roots: dict[str | None, Root | None] = {}
@@ -313,7 +315,7 @@ class _Look:
         )
 
     def _otherwise(self) -> str:
-        """What is left where the bytes cannot be put back."""
+        """What is left to do where the bytes cannot be put back."""
         review = self._row.review_id
         return (f"`coord review keep {review}` closes it" if self._row.state == "open" else
                 f"{review} stays {self._row.state}")
@@ -330,7 +332,7 @@ class _Look:
         return self._roots[worktree]
 
     def _held_parts(self, file: ReviewFileRow, what: str) -> list[LeaseRow]:
-        """What others hold of a file; where that is more than parts, it is not written."""
+        """The leases of others on a file. If they hold more than parts, the file is not written."""
         held = [lease for lease in _rivals(self._view, file.path, file.scope)
                 if lease.expires_at > self._view.now]
         for lease in held:
@@ -339,7 +341,7 @@ class _Look:
         return held
 
     def _list_changed(self, path: str, now: Bytes, after: bytes | None) -> Sequence[str] | None:
-        """The regions that would be others; None: nobody can tell."""
+        """The regions that would change; None if nobody can tell."""
         if now.data is None or after is None or is_link(now.hash or ""):
             return None
         names, broken = self._svc.regions.changed(path, now.data, after)
@@ -381,7 +383,8 @@ class _Look:
         return fitting_mode(now.mode if there else PLAIN_MODE, wanted.new)
 
     def _merged(self, file: ReviewFileRow, now: Bytes, plan: Plan) -> str:
-        """What is there now without the partial work; its name.
+        """The present content without the partial work; its name.
+
 
         Raises:
             Refusal: VERSION_CHANGED: that is not possible without destroying later work.
@@ -403,8 +406,8 @@ class _Look:
 
     def _merge(self, path: str, now: Bytes, to: str | None, from_: str | None,
                plan: Plan) -> str | None:
-        """What is there now with the change from one content to another; its name. None: that is
-        not possible without destroying later work."""
+        """The present content with the change from one content to another; its name. None if that
+        would destroy later work."""
         wanted, left = (self._blob(name) if repository_files.can_merge(name) else None
                         for name in (to, from_))
         current = now.data if repository_files.can_merge(now.hash) else None
@@ -429,10 +432,10 @@ def _fits(mode: int, name: str) -> bool:
 
 def _merge(before: bytes | None, flagged: bytes | None, current: bytes | None,
            path: str) -> bytes | None:
-    """Take the partial work (before -> flagged) out of `current`; None when that conflicts.
+    """Take the partial work (before -> flagged) out of `current`; None if that conflicts.
 
-    A three-way merge with the flagged bytes as the common ancestor, by `git merge-file`; and where
-    that finds no way, as of two functions side by side of which one went out before, by regions.
+    It is a three-way merge with the flagged bytes as the common ancestor, by `git merge-file`. If
+    that fails, as for two adjacent functions of which one was removed before, it merges by regions.
     """
     if before is None or flagged is None or current is None:
         return None

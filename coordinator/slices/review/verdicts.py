@@ -137,7 +137,7 @@ def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
     for step in {step.scope: step for step in plan.steps}.values():
         file = as_resource(step.path, "file", step.scope)
         parts = plan.beside.get(step.path)
-        # (Of a file of which others hold parts, the rest is written by turns with them.)
+        # In a file of which others hold parts, the rest is written by turns with them.
         for resource in (file,) if parts is None else (*parts,
                                                        write_window(step.path, svc.fold_case)):
             token = tx.number("fencing")
@@ -155,7 +155,7 @@ def _hold_files(svc: Service, tx: Tx, plan: Plan) -> None:
 
 
 def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Review | Refusal:
-    """Note how it went. What is returned as a refusal is on disk, too."""
+    """Record the result. A returned refusal is on disk, too."""
     row = reviews.find(tx, journal.review)
     for saved in done.saved:
         tx.keep_stored(saved.name, saved.size)
@@ -195,7 +195,7 @@ def conclude(svc: Service, tx: Tx, journal: Journal, done: Performed) -> rq.Revi
 
 
 def _stayed(view: View, journal: Journal) -> list[str]:
-    """What was saved in a file since it was flagged, and stays beside the text that was written."""
+    """What was saved in a file since it was flagged, and stays beside the written text."""
     flagged = {file.path: file.flagged_hash
                for file in view.each(ReviewFileRow, "review_files_of", journal.review)}
     return [f"{file_names.shown(step.path)} was saved since it was flagged: what was saved stays, "

@@ -12,7 +12,7 @@ class Signal(Reply):
     strength: float  # how strong it is, at the instant of the answer
     half_life_s: float
     at: str
-    agent: str | None  # who added to it last; None: coord itself
+    agent: str | None  # the agent that added to it last; None: coord itself
     note: str
 
 

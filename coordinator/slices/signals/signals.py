@@ -98,7 +98,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Signals) -> rq.Signa
 
 
 def refused(svc: Service, tx: Tx, blocked_by: list[Resource], task: str | None) -> None:
-    """Somebody was refused for what these stand in the way of, in the course of this task."""
+    """An agent was refused in the course of this task because of these blockers."""
     if not svc.settings.signals.deposits:
         return
     half_life_ms = ms(svc.settings.signals.half_life_s)
@@ -171,7 +171,8 @@ class HintRow(Row, frozen=True):
 
 
 def rank_ready(svc: Service, tx: Tx, most: int) -> dict[str, float]:
-    """What hints say for the next `most` tasks that are offered: more is sooner."""
+    """The ranks that hints give to the next `most` offered tasks: a task with a higher rank comes
+    sooner."""
     weights = svc.settings.signals.weights
     if not any(weights.values()):
         return {}
@@ -186,7 +187,8 @@ def rank_ready(svc: Service, tx: Tx, most: int) -> dict[str, float]:
 
 
 def _subject(svc: Service, view: View, text: str, cwd: str | None) -> Resource:
-    """What a hint is on: a task, by its id, or a resource.
+    """The subject of a hint: a task, by its id, or a resource.
+
 
     Raises:
         Refusal: UNKNOWN_TASK, INVALID, OUTSIDE_REPO.

@@ -24,7 +24,7 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Rows that each list may take; None: as many as it has. `tight`: no blank lines between."""
+    """Rows that each list may take; None if unlimited. `tight`: no blank lines between."""
 
     agents: int | None = None
     leases: int | None = None
@@ -65,8 +65,8 @@ def lines(reply: rq.StatusReply, width: int | None, height: int | None) -> list[
 
 
 def _with_less(rows: Room) -> Room | None:
-    """One row less, of what can be done without first: what waits for a person goes last. A list
-    without a row has no heading either. None: there is no less."""
+    """One row less. Dispensable rows go first, and rows that wait for a person go last. A list
+    without rows has no heading. None if nothing can be removed."""
     events, agents, leases = rows.events or 0, rows.agents or 0, rows.leases or 0
     if events:
         return replace(rows, events=events - 1)
@@ -135,7 +135,7 @@ def _agents(reply: rq.StatusReply, now: int, width: int | None, most: int | None
 
 
 def _lease_name(lease: rq.Lease, is_part: bool) -> str:
-    """What it is on; `is_part`: it stands below its file."""
+    """The name of a lease; `is_part`: it is shown below its file."""
     name = "  " + _part(lease) if is_part else path(lease.resource)
     return name + (" (shared)" if lease.mode == "shared" else "")
 
@@ -176,8 +176,8 @@ def _leases(reply: rq.StatusReply, now: int, width: int | None, most: int | None
 
 
 def _below_their_files(leases: Sequence[rq.Lease]) -> list[tuple[str, rq.Lease | None]]:
-    """Leases in rows, each with the file that it is about a part of (empty: of none). Where there
-    are several of one file they stand together, below a row of its own."""
+    """Leases in rows, each with the file that it is a part of (empty if of none). Several leases of
+    one file are shown together, below a row of the file."""
     parts: dict[str, list[rq.Lease]] = {}
     for lease in leases:
         if _part(lease):
@@ -194,7 +194,7 @@ def _below_their_files(leases: Sequence[rq.Lease]) -> list[tuple[str, rq.Lease |
 
 
 def _part(lease: rq.Lease) -> str:
-    """What of its file a lease is about, in a word; empty: no part of one."""
+    """The part of its file that a lease is on, in a word; empty if it is on no part."""
     if lease.kind == "region":
         return region_of(lease.resource)
     return "(is being written)" if lease.resource.startswith(WINDOW) else ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from coordinator.words.clock import from_iso
 
-#: What is shorter (ms) is the time that a program takes from one task to the next.
+#: A shorter time (ms) is what a program takes from one task to the next.
 LEAST_MS = 1_000
 #: Ready tasks whose resources are looked at, and leases that may be in their way.
 TASKS_MAX, LEASES_MAX = 50, 500
@@ -40,7 +40,7 @@ class Idle:
 
 @dataclass
 class IdleAgents:
-    """Who has no task now, and which tasks are ready."""
+    """The agents without a task, and the ready tasks."""
 
     idle: dict[str, Idle] = field(default_factory=dict)
     started: set[str] = field(default_factory=set)
@@ -51,8 +51,9 @@ class IdleAgents:
 
     def pass_time(self, since_ms: int, now_ms: int, held: Iterable[tuple[str, str]],
                   in_line: Collection[str]) -> list[tuple[str, Idle]]:
-        """It is now the time of the next event; `held`: (agent, resource) of what was leased;
-        `in_line`: agents whose time counts by that. Whose waiting is over by now, as below."""
+        """Advance to the time of the next event. `held`: (agent, resource) of leases; `in_line`:
+        agents whose time counts by their place in the queue. Returns the waits that are over now.
+        """
         if now_ms > since_ms and self.idle and self.ready:
             self._count(since_ms, now_ms, held, in_line)
         over = [agent for agent, until in self.until.items() if until <= now_ms]
@@ -108,7 +109,7 @@ class IdleAgents:
         return self._over(agent)
 
     def end(self) -> list[tuple[str, Idle]]:
-        """Of all that have none still."""
+        """End all waits that are still open."""
         return [ended for agent in list(self.idle) if (ended := self._over(agent)) is not None]
 
     def _over(self, agent: str) -> tuple[str, Idle] | None:

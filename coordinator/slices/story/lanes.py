@@ -58,7 +58,7 @@ class Period(msgspec.Struct, gc=False):
 
 @dataclass
 class OpenPeriods:
-    """What goes from one event to the next: all that has begun and not ended."""
+    """Everything that has begun and not ended, carried from one event to the next."""
 
     now_ms: int = 0
     event: int = 0

@@ -216,7 +216,7 @@ class Gathered:
             self.agents[agent][whose[verb]] += 1
 
     def end(self, now_ms: int) -> None:
-        """What is still held, or waited for, counts up to now."""
+        """Count open leases and waits up to now."""
         self._pass_time(max(now_ms, self.now_ms))
         for ended in self.idle.end():
             self._was_idle(ended)
@@ -249,8 +249,8 @@ def read_window(view: View, op: str, since: str | None, until: str | None) -> Wi
 
 
 def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gathered, str | None]:
-    """What the log tells of a window, and the instant at which that begins; None: never. `lanes`
-    takes every event up to the window's end, too."""
+    """Gather a window of the log, and the instant at which it begins; None if never. `lanes` also
+    takes every event up to the window's end."""
     gathered, first = Gathered(), ""
     last = gathered.begin_near(view, window.since, lanes) if window.since is not None else 0
     final = last_before(view, iso(from_iso(window.until) + 1))
@@ -275,7 +275,7 @@ def gather(view: View, window: Window, lanes: Lanes | None = None) -> tuple[Gath
 
 
 def carry(view: View, up_to: int) -> Begun:
-    """What has begun and not ended after an event, from the nearest waypoint before it on."""
+    """Everything that has begun and not ended after an event, from the nearest earlier waypoint."""
     gathered, lanes = Gathered(), Lanes(sys.maxsize)
     ends_at = view.value("event_at", up_to)
     last = gathered.begin_near(view, ends_at, lanes) if ends_at is not None else 0
@@ -299,7 +299,7 @@ def report(svc: Service, view: View, actor: Actor, req: rq.Report) -> rq.ReportR
 
 def summarize(gathered: Gathered, begun: str | None, window: Window,
               limit: int) -> rq.ReportReply:
-    """What was gathered, as it is told."""
+    """The gathered report as a reply."""
     most = min(limit, LIMIT_MAX)
     return rq.ReportReply(
         since=begun, until=window.end, events=gathered.events,

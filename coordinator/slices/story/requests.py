@@ -19,8 +19,8 @@ class EventList(Reply):
 
 
 class Events(Request[EventList]):
-    """The log after `after`, oldest first; `tail` gives the last ones instead. Of a `resource` with
-    those of its regions."""
+    """The log after `after`, oldest first; `tail` gives the last ones instead. A `resource`
+    includes its regions."""
 
     op = "events"
     http = ("GET", "/v1/events")
@@ -72,7 +72,7 @@ class Status(Request[StatusReply]):
     http = ("GET", "/v1/status")
     writes = False
     events: Place = 10
-    leases: Place = 5000  # how many leases are told of at most
+    leases: Place = 5000  # how many leases are listed at most
 
 
 SpanKind = Literal["task", "lease", "wait", "thinking", "refusal", "review"]
@@ -142,13 +142,13 @@ class MomentReply(Reply):
 
 
 class Moment(Request[MomentReply]):
-    """How things were at a moment: who held what, who waited, what was claimed, what had been
-    tried. Made again from the log. Of an event: just after it. Without bounds: now."""
+    """The state at a moment: who held what, who waited, what was claimed, what had been tried. It
+    is rebuilt from the log. For an event: the state just after it. Without bounds: now."""
 
     op = "moment"
     http = ("GET", "/v1/moment")
     writes = False
-    event: Place | None = None  # the number of the event after which things are told
+    event: Place | None = None  # the number of the event after which the state is shown
     at: Name | None = None  # or an instant, like 2026-11-21T14:32:00Z
 
 
@@ -157,24 +157,24 @@ class WorkFile(Reply):
     resource: str  # the lease; of a region: nothing else of its file is in the difference
     task: str | None
     path: str
-    worktree: str | None  # the linked worktree it lies in; None: the main one
+    worktree: str | None  # its linked worktree; None: the main one
     change: str  # new, modified, deleted
     diff: str  # since the lease was granted
-    cut: bool = False  # the difference goes on, and is too long to be told
+    cut: bool = False  # the difference is longer than shown
 
 
 class WorkList(Reply):
     items: list[WorkFile]
     next: int | None = None
-    cut: list[str] = []  # leases below which there is more than is told
+    cut: list[str] = []  # leases below which there is more than shown
 
 
 class Work(Request[WorkList]):
-    """What is changed on disk below live leases since they were granted, oldest lease first.
+    """What has changed on disk below live leases since they were granted, oldest lease first.
 
-    It compares what a lease began with to the file as it is now, so what somebody else saved there
-    is in it, too. Of a region it tells that region's changes, below a directory or glob also files
-    that are new and not ignored.
+    It compares what a lease began with to the present file, so changes of others are included. For
+    a region it shows that region's changes, and below a directory or glob also new files that are
+    not ignored.
     """
 
     op = "work"
@@ -192,7 +192,7 @@ class WaitedFor(Reply):
     agent: str  # who waited
     holder: str  # for whom; where several held it, each of them has a line
     times: int  # how often it was refused for what that one held
-    waited_s: float  # seconds in line for it, or without a task because of it
+    waited_s: float  # seconds in the queue for it, or without a task because of it
     stood_s: float  # seconds of that in which its request was held open: it did nothing else
 
 
@@ -242,7 +242,7 @@ class ReportReply(Reply):
 
 
 class Report(Request[ReportReply]):
-    """What a time of work came to, by the log: who waited for whom and how long, which files were
+    """The report of a time of work, by the log: who waited for whom and how long, which files were
     in demand, what was refused, what each agent did. Without bounds: all of the log."""
 
     op = "report"

@@ -66,7 +66,7 @@ def _warn(svc: Service, view: View) -> list[str]:
     return [warning for part in svc.slices for warning in part.warn(svc, view)]
 
 
-#: Signs of a query and of a reference that are looked at; hits that are told.
+#: How many characters of a query and of a reference are read, and how many hits are shown.
 QUERY_MAX, REF_MAX, HITS_MAX = 2000, 500, 100
 
 

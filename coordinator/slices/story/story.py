@@ -21,13 +21,13 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import WHOLE, kind_of
 from coordinator.words.texts import one_line
 
-#: What else has an id: a place in line (W), a change (K), a step (S), ….
+#: Other things with an id: a place in the queue (W), a change (K), a step (S), ….
 _ID = re.compile(r"[A-Z]{1,2}-[0-9]{1,15}")
-#: What an id that nothing has was an id of, by its first letter.
+#: The refusal for an unknown id, by its first letter.
 _UNKNOWN = {"T": Code.UNKNOWN_TASK, "R": Code.UNKNOWN_REVIEW, "M": Code.UNKNOWN_MESSAGE,
             "K": Code.UNKNOWN_CHANGE, "S": Code.UNKNOWN_STEP, "W": Code.UNKNOWN_LEASE,
             "A": Code.UNKNOWN_LEASE}
-#: Events that are told at once: on a page, and as a story.
+#: How many events are returned at once: on a page, and as a story.
 PAGE_MAX, STORY_MAX = 5000, 2000
 
 
@@ -49,9 +49,9 @@ def events(svc: Service, view: View, actor: Actor, req: rq.Events) -> rq.EventLi
     name = "events_last" if req.tail else "events_after"
     task, resource = tasks.named(view, req.task), req.resource
     if resource is not None:
-        with suppress(Refusal):  # (whatever else may stand there is looked for as it is)
+        with suppress(Refusal):  # any other text is looked up as it is
             resource = view.looked.place(resource, req.cwd).resource.name
-    # (What comes after the last ones is not written yet: those are asked for without one more.)
+    # Nothing after the last events is written yet, so no extra one is asked for.
     rows = view.each(LogRow, name, req.after, req.agent, task, resource, req.kind,
                      limit + (not req.tail))
     items = [make_event_reply(row) for row in rows[:limit]]
@@ -79,7 +79,7 @@ def explain(svc: Service, view: View, actor: Actor, req: rq.Explain) -> rq.Story
     meant = located.resource
     by_name = held_by_link(svc, view, subject, meant, req.cwd)
     subject = by_name[0].file_path if by_name else meant.name
-    # (What looks like an id and is no file is none, whatever was held around it.)
+    # A text that looks like an id and is no file is no file, whatever was held around it.
     around = _around(subject) if located.there or not _ID.fullmatch(upper) else "[]"
     rows = view.each(LogRow, "events_of_resource", subject, f'"{subject}"', STORY_MAX, around)
     link = svc.tree.relative(located.through[0]) if located.through else None
@@ -103,7 +103,7 @@ def _add_last_write(view: View, story: rq.Story, subject: str, rows: list[LogRow
 
 
 def _add_events_of_link(view: View, rows: list[LogRow], link: str) -> list[LogRow]:
-    """What was done to the link that leads there is told, too."""
+    """Add what was done to the link that leads there."""
     of_link = view.each(LogRow, "events_of_resource", link, f'"{link}"', STORY_MAX, "[]")
     return sorted({row.seq: row for row in (*rows, *of_link)}.values(),
                   key=lambda row: row.seq)[-STORY_MAX:]
@@ -132,7 +132,7 @@ def _explain_id(view: View, subject: str, upper: str) -> rq.Story | None:
 
 
 def _around(name: str) -> str:
-    """The directories that a path lies in, as JSON."""
+    """The directories that contain a path, as JSON."""
     if kind_of(name) not in ("file", "dir"):
         return "[]"
     parts = name.rstrip("/").split("/")[:-1]

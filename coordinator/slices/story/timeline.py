@@ -25,7 +25,7 @@ from coordinator.words.clock import from_iso, iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line, quoted
 
-#: Spans that are told at most.
+#: How many spans are returned at most.
 SPANS_MAX = 20_000
 #: How near spans are that are drawn together first, as a part of the window.
 NEAR = 4000
@@ -131,7 +131,7 @@ def _part(offset_ms: float, length_ms: float, parts: int) -> int:
 
 
 def _spread(sums: list[float], first_ms: float, last_ms: float, length_ms: float) -> None:
-    """Add the time between two offsets to the parts that it lies in, as shares of each."""
+    """Add the time between two offsets to the parts that it covers, as shares of each."""
     if last_ms <= first_ms:
         return
     for part in range(_part(first_ms, length_ms, len(sums)),
@@ -144,7 +144,7 @@ def _rounded(sums: Iterable[float]) -> list[float]:
     return [round(value, 3) for value in sums]
 
 
-#: Leases and tasks that are told in sentences.
+#: How many leases and tasks are told in sentences.
 SENTENCES_MAX = 2000
 
 
@@ -189,7 +189,7 @@ def _find(view: View, req: rq.Moment, last: int) -> tuple[int, int]:
 
 
 def _sentences(view: View) -> Iterator[str]:
-    """How things are, in sentences: what nobody has closed."""
+    """The state in sentences: everything that nobody has closed."""
     for lease in view.each(LeaseRow, "leases_live", view.now, 0, None, SENTENCES_MAX):
         for_task = f" for {lease.task_id}" if lease.task_id else ""
         for_task += f" in {one_line(lease.worktree)}" if lease.worktree else ""

@@ -28,7 +28,7 @@ LEASES_MAX, LOOKED_MAX, FILES_MAX = 200, 5_000, 200
 
 
 class _Change(NamedTuple):
-    """A changed file: its name, and what it was and is by now (None: it is not there)."""
+    """A changed file: its name, its former and its present content (None: it is not there)."""
 
     path: str
     before: bytes | None
@@ -119,7 +119,7 @@ def _changed_part(svc: Service, view: View, lease: LeaseRow) -> Iterator[_Change
         whole = whole_of(view, lease)
         before = rewound(svc.regions, path, now.data, [
             Then(name, was, view.blob(whole, svc.settings.review.file_bytes_max))])
-        if before is None:  # it cannot be told from what is beside it: the region alone
+        if before is None:  # it cannot be told apart from work beside it: the region alone
             yield _Change(path, was, svc.regions.part(path, now.data, name))
         elif before != now.data:
             yield _Change(path, before, now.data)

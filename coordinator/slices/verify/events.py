@@ -10,8 +10,8 @@ KEPT = 200
 
 
 class WorkFinished(Event, tag="work_finished"):
-    """A task was done, and this is what it had changed: path, content (None: deleted). Of what
-    landed: the commits that it is between. `head`: what was checked out then."""
+    """A task was done with these changes: path, content (None: deleted). For landed work: the
+    commits around it. `head`: what was checked out then."""
 
     SENTENCE = "{agent} finished {task}; it waits for verification ({files})"
 
@@ -51,9 +51,9 @@ class VerificationBegun(Event, tag="verification_begun"):
 
 
 class VerificationEnded(Event, tag="verification_ended"):
-    """What it came to. `works`: number, state, the task whose repair it waits for. `base`: the tree
-    that the command passes on now, as a commit (None: as before), with `head` and `since`.
-    `task`: the first of `tasks`, which broke it."""
+    """The result of a verification. `works`: number, state, the task whose repair it waits for.
+    `base`: the tree that the command passes on now, as a commit (None: as before), with `head` and
+    `since`. `task`: the first of `tasks`, which broke it."""
 
     SENTENCE = "{verification} is over ({outcome}, {runs} runs): {said}"
 
@@ -89,7 +89,7 @@ class VerificationEnded(Event, tag="verification_ended"):
 
 
 class VerifiedFrom(Event, tag="verified_from"):
-    """Verifications begin with this commit; what was finished up to `since` is in it. Empty:
+    """Verifications begin with this commit, which contains what was finished up to `since`. Empty:
     nothing is verified any more."""
 
     SENTENCE = "verification begins with {base:.12}"

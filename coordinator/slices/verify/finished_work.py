@@ -32,8 +32,8 @@ UNKNOWN = "unknown"
 
 
 class Finished(NamedTuple):
-    """What a task has left: path and content (None: deleted); of what landed, the commits that it
-    is between; and the commit that was checked out."""
+    """What a task has left: path and content (None: deleted), the commits around it if it landed,
+    and the commit that was checked out."""
 
     files: list[tuple[str, str | None]]
     head: str | None
@@ -50,8 +50,9 @@ class LeasedRow(Row, frozen=True):
 
 
 def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | None:
-    """What it has left; None where nothing is verified, or it has changed nothing. The bytes are
-    kept. Comes before the first record.
+    """What it has left; None if nothing is verified, or it has changed nothing. The bytes are kept.
+    Called before the first record.
+
 
     Raises:
         Unready: the files have to be looked at.
@@ -139,8 +140,8 @@ def _of_partial_work(tx: Tx, task: TaskRow) -> list[str]:
 
 
 def _given_back(svc: Service, tx: Tx, task: TaskRow, rows: list[LeaseRow]) -> dict[str, str | None]:
-    """Files that it leased and gave back before its end, with what they held then. What another
-    holds by now is left to that one: its content has this task's changes in it."""
+    """Files that it leased and gave back before its end, with their contents then. A file that
+    another holds now is left to that one: its content includes this task's changes."""
     held = {partial_work.path_of(row) for row in rows if row.kind in ("file", "region")}
     matches: dict[str, str | None] = {}
     for lease in tx.each(LeasedRow, "work_leased", task.task_id, task.claimed_at):
@@ -152,7 +153,7 @@ def _given_back(svc: Service, tx: Tx, task: TaskRow, rows: list[LeaseRow]) -> di
 
 
 def _without_others(svc: Service, tx: Tx, task: TaskRow, path: str) -> Rewound | None:
-    """The file with the regions that others hold as they were when these got them; None: nobody
+    """The file with the regions of others as they were when the others got them; None if nobody
     holds one."""
     asked = resource(path, "file", fold_case=svc.fold_case)
     others = [row for row in leases_near(tx, asked) if row.kind == "region"

@@ -23,11 +23,11 @@ from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless, quoted
 
-#: Who has a verification begun when nobody asks for it.
+#: The name in a verification that nobody asked for.
 BY_ITSELF = "coord"
 #: Verifications, and finished work that is not verified, in one answer.
 LISTED_MAX, LEFT_MAX = 200, 200
-#: Of a command's output, what a task's blackboard has room for (characters).
+#: How much of a command's output a task's blackboard holds (characters).
 TAIL_CHARS = 1_500
 
 
@@ -49,7 +49,8 @@ class Culprit(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a verification came to.
+    """The result of a verification.
+
 
     Attributes:
         good: numbers of finished work that is in the base now.
@@ -72,7 +73,7 @@ class Result(NamedTuple):
 
 
 def running(view: View) -> VerificationRow | None:
-    """The verification that goes on now."""
+    """The running verification."""
     return view.first(VerificationRow, "verification_running")
 
 
@@ -91,7 +92,7 @@ def due(svc: Service, view: View) -> bool:
 
 
 def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
-    """Let one begin; the one that goes on, if one does."""
+    """Begin a verification, or return the running one."""
     going_on = running(tx)
     if going_on is not None:
         return going_on
@@ -106,8 +107,8 @@ def begin(svc: Service, tx: Tx, by: str) -> VerificationRow:
 
 
 def begin_with(tx: Tx, commit: str | None) -> None:
-    """From now on verifications begin with this commit, and all that was finished until now counts
-    as in it. None: nothing is verified any more."""
+    """From now on verifications begin with this commit, and everything finished so far counts as in
+    it. None: nothing is verified any more."""
     since = int(tx.value("work_highest") or 0)
     tx.record(VerifiedFrom(base=commit or "", since=since))
 

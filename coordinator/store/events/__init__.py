@@ -148,7 +148,7 @@ for _ in import_parts("events"):
 ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder(reduce(or_, Event.__subclasses__()))
 
 
-#: The tag under which events of a class stand in the log.
+#: The tag of a class of events in the log.
 KIND_OF = {kind: str(kind.__struct_config__.tag) for kind in Event.__subclasses__()}
 
 #: Sentences that tell of events, by their kind.

@@ -86,7 +86,8 @@ class AgentHooked(Event, tag="agent_hooked"):
 
 
 class AgentRests(Event, tag="agent_rests"):
-    """Its provider's limit is reached: until then it is given nothing; None: it goes on."""
+    """An agent rests because its provider's limit is reached, until the given time; None: it
+    continues."""
 
     SENTENCE = "{agent} has reached its provider's limit and rests until {until}: {note}"
 
@@ -124,8 +125,8 @@ class NoticesDelivered(Event, tag="notices_delivered"):
 
 
 class EditsKept(Event, tag="edits_kept"):
-    """What the agent's own edits of this file have made of it, the oldest first; empty: nothing of
-    them has to be kept any more."""
+    """What the agent's own edits have made of this file, the oldest first; empty: nothing of them
+    has to be kept any more."""
 
     SENTENCE = "what {agent} has edited in {path} is kept"
 
@@ -149,9 +150,9 @@ class EditsKept(Event, tag="edits_kept"):
 class ContentRead(Event, tag="content_read"):
     """The agent knows this content of these files: it read or wrote it, or was told of it.
 
-    `partial`: it wrote regions of them, of files that had changed since it read them. The content
-    is what it had read, with these regions as they are now: no such file was ever there.
-    `how`: what an agent was told of, it has to read before it replaces the file as a whole.
+    `partial`: it wrote regions of files that had changed since it read them. The content is what it
+    had read, with these regions as they are now; no such file ever existed. `how`: an agent that
+    was told of a content has to read it before it replaces the whole file.
     """
 
     SENTENCE = "{agent} knows the content of some files as it is now"

@@ -7,7 +7,7 @@ from coordinator.store.parking import ASIDE, at_review, offer_next, park, places
 from coordinator.store.statements import STATEMENTS as Q
 
 _READY_OFFER = Q["ready_offer"]
-#: Of what is finished no blackboard is kept.
+#: Finished tasks keep no blackboard.
 FINISHED = frozenset({"done", "cancelled"})
 #: Candidates of a task that are kept on its blackboard; the log has them all.
 CANDIDATES_KEPT = 20
@@ -136,7 +136,7 @@ class ClaimRenewed(Event, tag="claim_renewed"):
 
 
 class SetAside(Event, tag="set_aside"):
-    """A waiter, task or lapse could not be served; it is tried again at `retry_at`. `what`: which
+    """A waiter, task or expiry could not be served; it is tried again at `retry_at`. `what`: which
     of the three; `subject`: its id."""
 
     SENTENCE = "the {what} {subject} could not be served and was set aside: {reason}"

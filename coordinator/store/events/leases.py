@@ -74,7 +74,7 @@ class LeaseGranted(Event, tag="lease_granted"):
 
 
 class LeaseAgreed(Event, tag="lease_agreed"):
-    """Its holder shares it from now on with whoever asked: all of them write it."""
+    """Its holder shares it with the asker from now on: all of them write it."""
 
     SENTENCE = "{agent} shares {resource} with whoever asked ({agreed_as}): all write it"
 
@@ -160,8 +160,8 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
 
 
 class LeasePlaced(Event, tag="lease_placed"):
-    """What is there now is what its holder starts from: it works in this linked worktree (None: in
-    the main one), or had waited for the lease."""
+    """The holder starts from the present content: it works in this linked worktree (None: in the
+    main one), or had waited for the lease."""
 
     SENTENCE = "{agent} works on {resource}"
 
@@ -183,7 +183,8 @@ class LeasePlaced(Event, tag="lease_placed"):
 
 
 class LeaseMoved(Event, tag="lease_moved"):
-    """What is leased was renamed, and the lease followed: nothing is to be kept at its old name."""
+    """The leased file was renamed, and the lease followed: nothing is to be kept at its old name.
+    """
 
     SENTENCE = "{moved_from} was renamed to {resource}; {agent}'s lease followed"
 
@@ -206,7 +207,7 @@ class LeaseMoved(Event, tag="lease_moved"):
 
 
 class LeasesShifted(Event, tag="leases_shifted"):
-    """The machine slept, or the wall clock was set: that time is given back to whoever was live."""
+    """The machine slept, or the wall clock was set. Live leases get that time back."""
 
     SENTENCE = "the machine's clock jumped; {delta_ms} ms were given back to live leases"
 
@@ -222,7 +223,7 @@ class LeasesShifted(Event, tag="leases_shifted"):
 
 
 class WriteLost(Event, tag="write_lost"):
-    """What an agent proposed was made on what somebody else has replaced since."""
+    """An agent's proposal was based on a content that somebody else has replaced since."""
 
     SENTENCE = "{agent} lost a write of {resource}: somebody had written before"
 

@@ -16,7 +16,7 @@ class AcquisitionRefused(Event, tag="acquisition_refused"):
     task: str | None = None
     redirect: str | None = None
     explained: str | None = None  # a section of the archive that it was shown
-    before: list[str] = []  # of `holders` those that only stand in line before it
+    before: list[str] = []  # those of `holders` that are only earlier in the queue
 
     def apply(self, db: Database, instant: str) -> None:
         if self.explained is not None:
@@ -84,12 +84,12 @@ class WaiterChanged(Event, tag="waiter_changed"):
 
 
 class GivesWay(Event, tag="gives_way"):
-    """Of a circle of agents that wait for each other one was chosen, and told to give way."""
+    """One agent of a deadlock was chosen, and told to give way."""
 
     SENTENCE = "{size} agents wait for each other ({circle}); {agent} was told to give way"
 
     agent: str
-    acquisition_id: str  # by which it is in the circle
+    acquisition_id: str  # the queued request by which it is in the deadlock
     to: str  # one of those that wait for what it holds
     circle: list[str]  # itself first; not all, where they are many
     size: int
@@ -117,7 +117,7 @@ class WaiterLeft(Event, tag="waiter_left"):
 
 
 class UnlockAsked(Event, tag="unlock_asked"):
-    """A holder is asked to release a resource; the asker stands in line under `request`."""
+    """A holder is asked to release a resource; the asker is queued under `request`."""
 
     SENTENCE = "{agent} asked {holder} to release {resource} ({request}): {reason}"
 

@@ -25,7 +25,7 @@ class Register(Request[Registered]):
     parent: Name | None = None
     description: Line = ""
     silence_s: Number | None = None  # silent for so many seconds: stale, its leases are closed
-    launch: Line = ""  # the launch that starts it; told by `coord launch` itself
+    launch: Line = ""  # the launch that starts it; set by `coord launch` itself
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 
 
@@ -34,10 +34,11 @@ class Joined(Reply):
 
 
 class Join(Request[Joined]):
-    """Who an agent's session is: the holder that its hooks act for; registered if it is new.
+    """The holder that the hooks of an agent's session act for. It is registered if it is new.
 
-    `call` is the id of a tool call that the hooks have announced: then it is whoever makes that
-    call, a sub-agent too. `session` is the whole id: an agent that is not this session is refused.
+    `call` is the id of a tool call that the hooks have announced; then the answer is the agent that
+    makes that call, also a sub-agent. `session` is the whole id: an agent that is not this session
+    is refused.
     """
 
     op = "join"
@@ -77,7 +78,7 @@ class SessionOpened(Reply):
     key: str
     """Good for entering once."""
     socket: str
-    """Where the keeper listens that gives out the descriptors (namespaces/orders.py)."""
+    """The socket of the keeper that gives out the descriptors (namespaces/orders.py)."""
 
 
 class OpenSession(Request[SessionOpened]):
@@ -94,8 +95,8 @@ class OpenSession(Request[SessionOpened]):
     path: Words = ""
     """The PATH that its programs are found by: git asks in it (git_guard/turn.py)."""
     directory: Words = ""
-    """Where it is going to work. Coord's own files are read-only in it, but for a worktree there
-    that this one lies in."""
+    """The directory in which it is going to work. Coord's own files are read-only there, except a
+    worktree that contains this directory."""
 
 
 class SessionJoined(Reply):
@@ -122,8 +123,8 @@ class ProcessesAgent(Reply):
 
 class AgentOfProcess(Request[ProcessesAgent]):
     """The agent in whose session a process of this machine is, as that agent's hooks have shown;
-    null: in none that is known. `surely`: the session's own program was seen, too; else a person
-    may have typed the hook. (Whoever has a token needs not ask.)"""
+    null if none is known. `surely`: the session's own program was seen, too; otherwise a person may
+    have typed the hook. A program with a token does not need to ask."""
 
     op = "agent_of_process"
     http = ("GET", "/v1/agents/of-process")
@@ -139,7 +140,7 @@ class Left(Reply):
 
 class Leave(Request[Left]):
     """The session ends. `clean`: its work is finished and leases are released; otherwise partial
-    work is flagged exactly as if they had lapsed."""
+    work is flagged exactly as if they had expired."""
 
     op = "leave"
     http = ("POST", "/v1/agents/leave")

@@ -11,13 +11,13 @@ R = TypeVar("R")
 Mode = Literal["exclusive", "shared"]
 Verdict = Literal["keep", "revert", "reassign"]
 
-#: What no database can hold is refused where a request is decoded; narrower bounds, with better
-#: words, are the use cases' business. (Texts: `words.texts`.)
+#: Numbers that no database can hold are refused where a request is decoded. Use cases refuse by
+#: narrower bounds, in better words. (Texts: `words.texts`.)
 Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
 #: The number of an event, or of another thing that is counted from 0 on.
 Place = Annotated[int, Meta(ge=0, le=2**53)]
-#: How many of a list: none, or fewer, is a mistake of whoever asks.
+#: How many of a list: fewer than one is a mistake of the asker.
 Count = Annotated[int, Meta(ge=1, le=2**53)]
 
 
@@ -53,8 +53,7 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
     @classmethod
     def reply_shape(cls) -> type[R]:
         """`R` itself, at run time: what a reply is decoded into, and described by."""
-        # What a class was written with stands there (PEP 560); its stubs leave it out.
-        # Python itself puts it there; the stubs do not tell.
-        # Of each generic class:
+        # The bases with which a class was written (PEP 560). Python puts them there; the stubs
+        # leave them out.
         shape: type[R] = get_args(cls.__orig_bases__[0])[0]  # type: ignore[attr-defined]
         return shape

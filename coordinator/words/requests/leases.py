@@ -31,9 +31,9 @@ class Lease(Reply):
     reentrant: bool = False  # whether its holder had it already
     replaces: Replaced | None = None  # the lease that its holder had until now, only to read
     agreed_as: str | None = None  # U-n: others write it, too, as its holders agreed
-    worktree: str | None = None  # the linked working tree whose copy it is on; None: the main one
+    worktree: str | None = None  # the linked working tree of the copy; None: the main one
     purpose: str = "asked"  # what it is for: asked, claim, hook:TOOL, commit:C-3; only coord says
-    further: bool = False  # told with its grant: its holder had a copy in another tree before
+    further: bool = False  # named with its grant: its holder had a copy in another tree before
 
 
 class ChangedSince(Reply):
@@ -46,7 +46,7 @@ class Acquired(Reply):
     acquisition_id: str
     leases: list[Lease]
     warnings: list[str]
-    changed: list[ChangedSince] = []  # of whoever stood in line: what is another since it asked
+    changed: list[ChangedSince] = []  # for a queued request: what has changed since it asked
 
 
 class Acquire(Request[Acquired]):
@@ -65,11 +65,11 @@ class Acquire(Request[Acquired]):
     description: Line = ""
     wait_s: Number = 0.0
     priority: Whole = 0
-    retry: bool = True  # stay in line after a refusal; granted when free, told by a notice
+    retry: bool = True  # stay in the queue after a refusal; granted when free, told by a notice
     cwd: Name | None = None
     new: bool = False  # regions that are not there yet, too: they are about to be added
     reentrant: bool = False  # what the agent has already is this asker's, and is renewed
-    passing: bool = False  # whoever asks is gone with the answer: in line only if its agent lives
+    passing: bool = False  # the asker is gone with the answer: queued only if its agent lives
 
 
 class Released(Reply):
@@ -101,7 +101,7 @@ class Renewed(Reply):
 
 
 class Renew(Request[Renewed]):
-    """Extend leases from now, never past `max_hold`. A lapsed lease is refused: STALE_TOKEN."""
+    """Extend leases from now, never past `max_hold`. An expired lease is refused: STALE_TOKEN."""
 
     op = "renew"
     http = ("POST", "/v1/locks/renew")
@@ -118,7 +118,7 @@ class Withdrawn(Reply):
 
 
 class Withdraw(Request[Withdrawn]):
-    """Leave the line."""
+    """Leave the queue."""
 
     op = "withdraw"
     http = ("POST", "/v1/locks/withdraw")
@@ -141,7 +141,7 @@ class Waiter(Reply):
 
 class LeaseFolder(Reply):
     folder: str  # like `src/`; the root's is `./`, that of keys and other names is empty
-    count: int  # how many leases lie in it, of those that were asked for
+    count: int  # how many of the requested leases are in it
 
 
 class LockList(Reply):

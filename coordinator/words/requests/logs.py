@@ -10,16 +10,16 @@ class TaskLogLines(Reply):
     task: str
     log: str  # the attempt's log, like `20261128T091500-42/T-3-1.log`; empty: there is none yet
     lines: list[str]  # for people: JSON is put into words
-    next: int  # where this log goes on: the next request's `after`
-    cut: bool = False  # what came before these lines is not told
+    next: int  # the continuation of this log: the next request's `after`
+    cut: bool = False  # what came before these lines is left out
 
 
 class TaskLog(Request[TaskLogLines]):
-    """What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long until
-    it says more.
+    """The output of a task's launched agent, newest attempt; with `wait_s`, wait so long until
+    there is more.
 
-    Without `after` the end of the log. With it, what came since; of a newer log than `log` the
-    beginning.
+    Without `after`, the end of the log. With it, what came since, or the beginning of a log newer
+    than `log`.
     """
 
     op = "task_log"
@@ -27,7 +27,7 @@ class TaskLog(Request[TaskLogLines]):
     writes = False
     operator_only = True
     task: Name
-    log: Line = ""  # the log in which `after` counts, as it was told
+    log: Line = ""  # the log that `after` refers to, as it was returned
     after: Place | None = None
     wait_s: Number = 0.0
 

@@ -41,8 +41,8 @@ class UnlockAnswered(Reply):
 
 
 class RequestFile(Request[Unlock]):
-    """Ask the holder of a resource to release it, and stand in line for it. The holder is told
-    with its next hook call, and so is whoever asked of the answer."""
+    """Ask the holder of a resource to release it, and be queued for it. The holder is told with its
+    next hook call, and the asker is told the answer in the same way."""
 
     op = "request_file"
     http = ("POST", "/v1/requests")
@@ -69,8 +69,9 @@ class Requests(Request[UnlockList]):
 
 
 class RequestAnswer(Request[UnlockAnswered]):
-    """The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-    so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+    """The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+    `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+    it by turns.
 
     With `force` a person answers in its place (`agent` is that person's name).
     """
@@ -91,7 +92,7 @@ class RequestAnswer(Request[UnlockAnswered]):
 
 
 class RequestWithdraw(Request[Unlock]):
-    """Whoever asked takes it back, and leaves the line."""
+    """The asker takes the request back, and leaves the queue."""
 
     op = "request_withdraw"
     http = ("POST", "/v1/requests/{request}/withdraw")

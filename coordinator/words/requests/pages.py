@@ -7,7 +7,7 @@ from coordinator.words.requests.base import Reply, Request
 
 class PageOpened(Reply):
     address: str  # of the HTTP door, like `http://127.0.0.1:43210`
-    code: str  # stands for who asked, once, at `POST /v1/page/enter`
+    code: str  # stands for the asker, once, at `POST /v1/page/enter`
     valid_s: float  # seconds until the code is worth nothing
 
 

@@ -31,7 +31,8 @@ class ProposedChange(Reply, forbid_unknown_fields=True):
 class Proposed(Reply):
     resource: str
     version: str | None
-    """Of what is there now, in the form that the next proposal names; None: it was removed."""
+    """The version of the present content, in the form that the next proposal names; None: it was
+    removed."""
 
 
 class ProposalApplied(Reply):
@@ -41,9 +42,9 @@ class ProposalApplied(Reply):
 
 
 class Propose(Request[ProposalApplied]):
-    """Change files, regions or keys without a lease: all of it is written if each still is what you
-    read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again
-    and again is put in line for a lease, so that it wins in the end."""
+    """Change files, regions or keys without a lease. All of it is written if each is still what you
+    read and nobody else holds it; otherwise VERSION_CHANGED, with the difference. An agent that
+    loses again and again is queued for a lease, so that it wins in the end."""
 
     op = "propose"
     http = ("POST", "/v1/proposals")
@@ -81,7 +82,7 @@ class LostWrites(Request[LostWriteList]):
 class CommittedRegion(Reply):
     resource: str
     content_hash: str | None
-    """Of what is there now; None: it was removed."""
+    """The hash of the present content; None: it was removed."""
 
 
 class RegionsCommitted(Reply):

@@ -18,8 +18,8 @@ class ReviewFile(Reply):
     note: str
     diff: str = ""
     hunks: int | None = None  # of the whole difference, where it is shown
-    cut: bool | None = None  # the difference goes on, and is too long to be told
-    worktree: str | None = None  # the linked worktree it lies in; None: the main one
+    cut: bool | None = None  # the difference is longer than shown
+    worktree: str | None = None  # its linked worktree; None: the main one
     baseline: str | None = None  # the bytes when it was leased (base64); only when asked for
     flagged: str | None = None
     baseline_at: str | None = None  # instead, of what is too large: the file that has the bytes
@@ -57,7 +57,7 @@ class Swept(Reply):
 
 
 class Sweep(Request[Swept]):
-    """Tidy now: close what has lapsed, flag partial work, serve the line."""
+    """Tidy now: close what has expired, flag partial work, serve the queue."""
 
     op = "sweep"
     http = ("POST", "/v1/sweep")

@@ -9,7 +9,7 @@ import msgspec
 from coordinator.words.requests.base import Reply
 from coordinator.words.texts import Name
 
-#: What a task can be (context_archive/task-states.md).
+#: The states of a task (context_archive/task-states.md).
 TaskState = Literal["pending", "ready", "claimed", "review", "failed", "dead", "blocked", "done",
                     "cancelled"]
 
@@ -21,7 +21,7 @@ class CandidateRegion(Reply):
     resource: str
     base: str | None  # of the text that it was made from
     content_hash: str | None  # of its own text; null: the region is removed
-    stale: bool | None  # whether the region is not any more what it was made from; null: not known
+    stale: bool | None  # whether the region has changed since; null: not known
     text: str | None = None
 
 
@@ -56,7 +56,7 @@ class Task(Reply):
     created_at: str
     updated_at: str
     locked_by: str | None = None  # who has claimed it, or holds a lease on `task:T-3`
-    locked_by_name: str | None = None  # what that agent said it is; else its name
+    locked_by_name: str | None = None  # the name that the agent gave itself; otherwise its name
     locked_at: str | None = None
     held_by: list[str] = []  # who holds what it needs, when shown on its own
     explanation: str = ""
@@ -73,7 +73,7 @@ class Partial(Reply):
 
 
 class Unlanded(msgspec.Struct, kw_only=True):
-    """Work that did not land: the linked worktree it lies in, the commits it is between."""
+    """Work that did not land: its linked worktree, and the commits around it."""
 
     worktree: Name
     began: Name

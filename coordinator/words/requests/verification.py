@@ -23,7 +23,7 @@ class Verification(Reply):
 
 
 class FinishedWork(Reply):
-    """What a done task has left, and is not verified."""
+    """Work of a done task that is not verified."""
 
     task: str
     agent: str

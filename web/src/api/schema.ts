@@ -40,11 +40,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Who an agent's session is
-         * @description Who an agent's session is: the holder that its hooks act for; registered if it is new.
+         * The holder that the hooks of an agent's session act for
+         * @description The holder that the hooks of an agent's session act for. It is registered if it is new.
          *
-         *         `call` is the id of a tool call that the hooks have announced: then it is whoever makes that
-         *         call, a sub-agent too. `session` is the whole id: an agent that is not this session is refused.
+         *         `call` is the id of a tool call that the hooks have announced; then the answer is the agent that
+         *         makes that call, also a sub-agent. `session` is the whole id: an agent that is not this session
+         *         is refused.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -87,7 +88,7 @@ export interface paths {
         /**
          * The session ends
          * @description The session ends. `clean`: its work is finished and leases are released; otherwise partial
-         *         work is flagged exactly as if they had lapsed.
+         *         work is flagged exactly as if they had expired.
          */
         post: operations["leave"];
         delete?: never;
@@ -156,7 +157,7 @@ export interface paths {
         put?: never;
         /**
          * Extend leases from now, never past `max_hold`
-         * @description Extend leases from now, never past `max_hold`. A lapsed lease is refused: STALE_TOKEN.
+         * @description Extend leases from now, never past `max_hold`. An expired lease is refused: STALE_TOKEN.
          */
         post: operations["renew"];
         delete?: never;
@@ -175,8 +176,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Leave the line
-         * @description Leave the line.
+         * Leave the queue
+         * @description Leave the queue.
          */
         post: operations["withdraw"];
         delete?: never;
@@ -199,9 +200,9 @@ export interface paths {
         get: operations["requests"];
         put?: never;
         /**
-         * Ask the holder of a resource to release it, and stand in line for it
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told
-         *         with its next hook call, and so is whoever asked of the answer.
+         * Ask the holder of a resource to release it, and be queued for it
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its
+         *         next hook call, and the asker is told the answer in the same way.
          */
         post: operations["request_file"];
         delete?: never;
@@ -221,8 +222,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -243,8 +245,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Whoever asked takes it back, and leaves the line
-         * @description Whoever asked takes it back, and leaves the line.
+         * The asker takes the request back, and leaves the queue
+         * @description The asker takes the request back, and leaves the queue.
          */
         post: operations["request_withdraw"];
         delete?: never;
@@ -264,7 +266,7 @@ export interface paths {
         put?: never;
         /**
          * Tidy now
-         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
+         * @description Tidy now: close what has expired, flag partial work, serve the queue.
          */
         post: operations["sweep"];
         delete?: never;
@@ -283,9 +285,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The agent has met its provider's limit
-         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go
-         *         back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
+         * The agent has met its provider's limit and is given nothing until it may continue
+         * @description The agent has met its provider's limit and is given nothing until it may continue. Its tasks
+         *         go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it continues now.
          */
         post: operations["limit_reached"];
         delete?: never;
@@ -337,13 +339,13 @@ export interface paths {
         options?: never;
         head?: never;
         /**
-         * Change what a task says
-         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them.
+         * Change the text of a task
+         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists.
          *
-         *         Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the
-         *         `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and
-         *         `behind` give it a place in the order in which tasks are given out: its priority follows, and
-         *         those of the tasks before it are raised as far as they have to be.
+         *         A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
+         *         `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
+         *         `before` and `behind` give the task a place in the order of dispatch: its priority follows, and
+         *         the priorities of the tasks before it are raised as far as necessary.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -361,8 +363,8 @@ export interface paths {
         put?: never;
         /**
          * Take a task and all its leases in one transaction
-         * @description Take a task and all its leases in one transaction; without `task`, the best it can start.
-         *         One that the agent has claimed already is told again with `reentrant` only.
+         * @description Take a task and all its leases in one transaction; without `task`, the best that the agent
+         *         can start. A task that the agent has claimed already is answered again with `reentrant` only.
          */
         post: operations["task_claim"];
         delete?: never;
@@ -426,10 +428,10 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like)
-         * @description What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like): noted on
-         *         the task's blackboard, with what follows. After `backlog.rounds_max` in a row a person gets the
-         *         task.
+         * The outcome of an attempt, as its checker judges it (`VERIFY_FAILED` and the like)
+         * @description The outcome of an attempt, as its checker judges it (`VERIFY_FAILED` and the like). It is
+         *         noted on the task's blackboard, with the remedy. After `backlog.rounds_max` in a row a person
+         *         gets the task.
          */
         post: operations["task_outcome"];
         delete?: never;
@@ -935,9 +937,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was said, the newest `limit` of it in order
-         * @description What was said, the newest `limit` of it in order. An agent that asks gets what it said and
-         *         what was said to it, and all of a task or thread that it names.
+         * The newest `limit` messages in order
+         * @description The newest `limit` messages in order. An agent that asks gets its own messages, those to it,
+         *         and all of a task or thread that it names.
          */
         get: operations["messages"];
         put?: never;
@@ -1049,10 +1051,11 @@ export interface paths {
          * A human's verdict
          * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since.
          *
-         *         With `files` it is about these alone: they become a review of their own, which is the answer
+         *         With `files` it is about these alone. They become a review of their own, which is the answer
          *         (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of
-         *         that one file shows them) it is about these alone. Where that is all, it is as without.
-         *         `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
+         *         that one file shows them) it is about these alone. If that is everything, the result is as
+         *         without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes
+         *         it out.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -1217,9 +1220,9 @@ export interface paths {
         put?: never;
         /**
          * Change files, regions or keys without a lease
-         * @description Change files, regions or keys without a lease: all of it is written if each still is what you
-         *         read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again
-         *         and again is put in line for a lease, so that it wins in the end.
+         * @description Change files, regions or keys without a lease. All of it is written if each is still what you
+         *         read and nobody else holds it; otherwise VERSION_CHANGED, with the difference. An agent that
+         *         loses again and again is queued for a lease, so that it wins in the end.
          */
         post: operations["propose"];
         delete?: never;
@@ -1373,8 +1376,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What lands now and what waits to land, in the order in which that will be
-         * @description What lands now and what waits to land, in the order in which that will be.
+         * What lands now and what waits to land, in order
+         * @description What lands now and what waits to land, in order.
          */
         get: operations["landings"];
         put?: never;
@@ -1393,12 +1396,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What is changed on disk below live leases since they were granted, oldest lease first
-         * @description What is changed on disk below live leases since they were granted, oldest lease first.
+         * What has changed on disk below live leases since they were granted, oldest lease first
+         * @description What has changed on disk below live leases since they were granted, oldest lease first.
          *
-         *         It compares what a lease began with to the file as it is now, so what somebody else saved there
-         *         is in it, too. Of a region it tells that region's changes, below a directory or glob also files
-         *         that are new and not ignored.
+         *         It compares what a lease began with to the present file, so changes of others are included. For
+         *         a region it shows that region's changes, and below a directory or glob also new files that are
+         *         not ignored.
          */
         get: operations["work"];
         put?: never;
@@ -1498,8 +1501,8 @@ export interface paths {
         };
         /**
          * The log after `after`, oldest first
-         * @description The log after `after`, oldest first; `tail` gives the last ones instead. Of a `resource` with
-         *         those of its regions.
+         * @description The log after `after`, oldest first; `tail` gives the last ones instead. A `resource`
+         *         includes its regions.
          */
         get: operations["events"];
         put?: never;
@@ -1538,8 +1541,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a time of work came to, by the log
-         * @description What a time of work came to, by the log: who waited for whom and how long, which files were
+         * The report of a time of work, by the log
+         * @description The report of a time of work, by the log: who waited for whom and how long, which files were
          *         in demand, what was refused, what each agent did. Without bounds: all of the log.
          */
         get: operations["report"];
@@ -1581,9 +1584,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How things were at a moment
-         * @description How things were at a moment: who held what, who waited, what was claimed, what had been
-         *         tried. Made again from the log. Of an event: just after it. Without bounds: now.
+         * The state at a moment
+         * @description The state at a moment: who held what, who waited, what was claimed, what had been tried. It
+         *         is rebuilt from the log. For an event: the state just after it. Without bounds: now.
          */
         get: operations["moment"];
         put?: never;
@@ -1735,8 +1738,8 @@ export interface paths {
         /**
          * The agent in whose session a process of this machine is, as that agent's hooks have shown
          * @description The agent in whose session a process of this machine is, as that agent's hooks have shown;
-         *         null: in none that is known. `surely`: the session's own program was seen, too; else a person
-         *         may have typed the hook. (Whoever has a token needs not ask.)
+         *         null if none is known. `surely`: the session's own program was seen, too; otherwise a person may
+         *         have typed the hook. A program with a token does not need to ask.
          */
         get: operations["agent_of_process"];
         put?: never;
@@ -1755,12 +1758,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What the launched agent of a task has said, newest attempt
-         * @description What the launched agent of a task has said, newest attempt; with `wait_s`, wait so long until
-         *         it says more.
+         * The output of a task's launched agent, newest attempt
+         * @description The output of a task's launched agent, newest attempt; with `wait_s`, wait so long until
+         *         there is more.
          *
-         *         Without `after` the end of the log. With it, what came since; of a newer log than `log` the
-         *         beginning.
+         *         Without `after`, the end of the log. With it, what came since, or the beginning of a log newer
+         *         than `log`.
          *
          *     Only for people: an agent's token is refused.
          */
@@ -1877,9 +1880,9 @@ export interface paths {
         get: operations["task_unlock_requests_get"];
         put?: never;
         /**
-         * Ask the holder of a resource to release it, and stand in line for it
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told
-         *         with its next hook call, and so is whoever asked of the answer.
+         * Ask the holder of a resource to release it, and be queued for it
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its
+         *         next hook call, and the asker is told the answer in the same way.
          */
         post: operations["task_unlock_requests_post"];
         delete?: never;
@@ -1899,8 +1902,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -1922,8 +1926,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -1945,8 +1950,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -1968,8 +1974,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -1991,8 +1998,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Whoever asked takes it back, and leaves the line
-         * @description Whoever asked takes it back, and leaves the line.
+         * The asker takes the request back, and leaves the queue
+         * @description The asker takes the request back, and leaves the queue.
          */
         delete: operations["task_unlock_requests_request_delete"];
         options?: never;
@@ -2058,9 +2065,9 @@ export interface paths {
         get: operations["resource_unlock_requests_get"];
         put?: never;
         /**
-         * Ask the holder of a resource to release it, and stand in line for it
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told
-         *         with its next hook call, and so is whoever asked of the answer.
+         * Ask the holder of a resource to release it, and be queued for it
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its
+         *         next hook call, and the asker is told the answer in the same way.
          */
         post: operations["resource_unlock_requests_post"];
         delete?: never;
@@ -2080,8 +2087,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -2103,8 +2111,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -2126,8 +2135,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -2149,8 +2159,9 @@ export interface paths {
         put?: never;
         /**
          * The holder's answer
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction;
-         *         so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns.
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction.
+         *         `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write
+         *         it by turns.
          *
          *         With `force` a person answers in its place (`agent` is that person's name).
          */
@@ -2172,8 +2183,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Whoever asked takes it back, and leaves the line
-         * @description Whoever asked takes it back, and leaves the line.
+         * The asker takes the request back, and leaves the queue
+         * @description The asker takes the request back, and leaves the queue.
          */
         delete: operations["resource_unlock_requests_request_delete"];
         options?: never;
@@ -2287,7 +2298,7 @@ export interface components {
     schemas: {
         /**
          * Unlanded
-         * @description Work that did not land: the linked worktree it lies in, the commits it is between.
+         * @description Work that did not land: its linked worktree, and the commits around it.
          */
         Unlanded: {
             /** @description The linked worktree, as an absolute path. */
@@ -2455,7 +2466,7 @@ export interface components {
             leases: components["schemas"]["Lease"][];
             /** @description Sentences for whoever asked; empty: all is well. */
             warnings: string[];
-            /** @description Of whoever stood in line: what is another since it asked. */
+            /** @description For a queued request: what has changed since it asked. */
             changed: components["schemas"]["ChangedSince"][];
         };
         /** Lease */
@@ -2490,11 +2501,11 @@ export interface components {
             replaces: components["schemas"]["Replaced"] | null;
             /** @description U-n: others write it, too, as its holders agreed. */
             agreed_as: string | null;
-            /** @description The linked working tree whose copy it is on; None: the main one. */
+            /** @description The linked working tree of the copy; None: the main one. */
             worktree: string | null;
             /** @description What it is for: asked, claim, hook:TOOL, commit:C-3; only coord says. */
             purpose: string;
-            /** @description Told with its grant: its holder had a copy in another tree before. */
+            /** @description Named with its grant: its holder had a copy in another tree before. */
             further: boolean;
         };
         /** Replaced */
@@ -2572,7 +2583,7 @@ export interface components {
         LeaseFolder: {
             /** @description Like `src/`; the root's is `./`, that of keys and other names is empty. */
             folder: string;
-            /** @description How many leases lie in it, of those that were asked for. */
+            /** @description How many of the requested leases are in it. */
             count: number;
         };
         /** Unlock */
@@ -2641,7 +2652,7 @@ export interface components {
         Limited: {
             /** @description The agent's name. */
             agent: string;
-            /** @description Until when it is given nothing (UTC); null: it goes on. */
+            /** @description Until when it is given nothing (UTC); null: it continues. */
             rests_until: string | null;
             /** @description Ids of its tasks, which others may take. */
             given_back: string[];
@@ -2686,7 +2697,7 @@ export interface components {
             updated_at: string;
             /** @description Who has claimed it, or holds a lease on `task:T-3`. */
             locked_by: string | null;
-            /** @description What that agent said it is; else its name. */
+            /** @description The name that the agent gave itself; otherwise its name. */
             locked_by_name: string | null;
             /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
             locked_at: string | null;
@@ -2727,7 +2738,7 @@ export interface components {
             base: string | null;
             /** @description Of its own text; null: the region is removed. */
             content_hash: string | null;
-            /** @description Whether the region is not any more what it was made from; null: not known. */
+            /** @description Whether the region has changed since; null: not known. */
             stale: boolean | null;
             /** @description Its new text; null: left out, or the region is removed. */
             text: string | null;
@@ -2784,7 +2795,7 @@ export interface components {
             updated_at: string;
             /** @description Who has claimed it, or holds a lease on `task:T-3`. */
             locked_by: string | null;
-            /** @description What that agent said it is; else its name. */
+            /** @description The name that the agent gave itself; otherwise its name. */
             locked_by_name: string | null;
             /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
             locked_at: string | null;
@@ -2864,9 +2875,9 @@ export interface components {
             items: components["schemas"]["Task"][];
             /** @description Give this as `after` for the next page; null: there is no more. */
             next: string | null;
-            /** @description What whoever wrote the text should know: older names, tasks left out. */
+            /** @description What the author of the text should know: older names, tasks left out. */
             warnings: string[];
-            /** @description Those of `known` that stand in the text, and were not added again. */
+            /** @description Tasks of `known` that the text has, and that were not added again. */
             known: components["schemas"]["Task"][];
         };
         /** Exported */
@@ -2886,7 +2897,7 @@ export interface components {
             half_life_s: number;
             /** @description When: UTC, ISO 8601 with milliseconds. */
             at: string;
-            /** @description Who added to it last; None: coord itself. */
+            /** @description The agent that added to it last; None: coord itself. */
             agent: string | null;
             /** @description A remark for people, in a line. */
             note: string;
@@ -3160,9 +3171,9 @@ export interface components {
             diff: string;
             /** @description Of the whole difference, where it is shown. */
             hunks: number | null;
-            /** @description The difference goes on, and is too long to be told. */
+            /** @description The difference is longer than shown. */
             cut: boolean | null;
-            /** @description The linked worktree it lies in; None: the main one. */
+            /** @description Its linked worktree; None: the main one. */
             worktree: string | null;
             /** @description The bytes when it was leased (base64); only when asked for. */
             baseline: string | null;
@@ -3240,7 +3251,7 @@ export interface components {
         };
         /**
          * FinishedWork
-         * @description What a done task has left, and is not verified.
+         * @description Work of a done task that is not verified.
          */
         FinishedWork: {
             /** @description The task's id, like `T-3`. */
@@ -3300,7 +3311,7 @@ export interface components {
         CommittedRegion: {
             /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
             resource: string;
-            /** @description Of what is there now; None: it was removed. */
+            /** @description The hash of the present content; None: it was removed. */
             content_hash: string | null;
         };
         /** ProposalApplied */
@@ -3316,7 +3327,7 @@ export interface components {
         Proposed: {
             /** @description A resource: a path from the root, `dir/`, a glob, a region (`path::Qualified.name`), `key:a:b` or `task:T-3`. */
             resource: string;
-            /** @description Of what is there now, in the form that the next proposal names; None: it was removed. */
+            /** @description The version of the present content, in the form that the next proposal names; None: it was removed. */
             version: string | null;
         };
         /** LostWriteList */
@@ -3370,7 +3381,7 @@ export interface components {
         };
         /**
          * Landing
-         * @description What an agent has done and that is about to land.
+         * @description An agent's work that is about to land.
          */
         Landing: {
             /** @description The task's id, like `T-3`. */
@@ -3404,7 +3415,7 @@ export interface components {
             items: components["schemas"]["WorkFile"][];
             /** @description Give this as `after` for the next page; null: there is no more. */
             next: number | null;
-            /** @description Leases below which there is more than is told. */
+            /** @description Leases below which there is more than shown. */
             cut: string[];
         };
         /** WorkFile */
@@ -3417,13 +3428,13 @@ export interface components {
             task: string | null;
             /** @description A path from the repository's root. */
             path: string;
-            /** @description The linked worktree it lies in; None: the main one. */
+            /** @description Its linked worktree; None: the main one. */
             worktree: string | null;
             /** @description New, modified, deleted. */
             change: string;
             /** @description Since the lease was granted. */
             diff: string;
-            /** @description The difference goes on, and is too long to be told. */
+            /** @description The difference is longer than shown. */
             cut: boolean;
         };
         /** HitList */
@@ -3596,7 +3607,7 @@ export interface components {
             holder: string;
             /** @description How often it was refused for what that one held. */
             times: number;
-            /** @description Seconds in line for it, or without a task because of it. */
+            /** @description Seconds in the queue for it, or without a task because of it. */
             waited_s: number;
             /** @description Seconds of that in which its request was held open: it did nothing else. */
             stood_s: number;
@@ -3823,7 +3834,7 @@ export interface components {
         SessionOpened: {
             /** @description Good for entering once. */
             key: string;
-            /** @description Where the keeper listens that gives out the descriptors (namespaces/orders.py). */
+            /** @description The socket of the keeper that gives out the descriptors (namespaces/orders.py). */
             socket: string;
         };
         /** SessionJoined */
@@ -3848,16 +3859,16 @@ export interface components {
             log: string;
             /** @description For people: JSON is put into words. */
             lines: string[];
-            /** @description Where this log goes on: the next request's `after`. */
+            /** @description The continuation of this log: the next request's `after`. */
             next: number;
-            /** @description What came before these lines is not told. */
+            /** @description What came before these lines is left out. */
             cut: boolean;
         };
         /** PageOpened */
         PageOpened: {
             /** @description Of the HTTP door, like `http://127.0.0.1:43210`. */
             address: string;
-            /** @description Stands for who asked, once, at `POST /v1/page/enter`. */
+            /** @description Stands for the asker, once, at `POST /v1/page/enter`. */
             code: string;
             /** @description Seconds until the code is worth nothing. */
             valid_s: number;
@@ -3882,14 +3893,14 @@ export interface components {
             description?: string;
             /** @description Silent for so many seconds: stale, its leases are closed. */
             silence_s?: number | null;
-            /** @description The launch that starts it; told by `coord launch` itself. */
+            /** @description The launch that starts it; set by `coord launch` itself. */
             launch?: string;
             /** @description Take `name-2`, `name-3`, … when the name is in use. Default: false. */
             unique?: boolean;
         };
         /**
          * JoinBody
-         * @description Who an agent's session is: the holder that its hooks act for; registered if it is new. `call` is the id of a tool call that the hooks have announced: then it is whoever makes that call, a sub-agent too. `session` is the whole id: an agent that is not this session is refused.
+         * @description The holder that the hooks of an agent's session act for. It is registered if it is new. `call` is the id of a tool call that the hooks have announced; then the answer is the agent that makes that call, also a sub-agent. `session` is the whole id: an agent that is not this session is refused.
          */
         JoinBody: {
             /** @description The kind of agent: the name of a profile, like `claude-code`. */
@@ -3913,7 +3924,7 @@ export interface components {
         };
         /**
          * LeaveBody
-         * @description The session ends. `clean`: its work is finished and leases are released; otherwise partial work is flagged exactly as if they had lapsed.
+         * @description The session ends. `clean`: its work is finished and leases are released; otherwise partial work is flagged exactly as if they had expired.
          */
         LeaveBody: {
             /** @description The agent's name. */
@@ -3949,7 +3960,7 @@ export interface components {
             wait_s?: number;
             /** @description The higher, the earlier; 0 is ordinary. Default: 0. */
             priority?: number;
-            /** @description Stay in line after a refusal; granted when free, told by a notice. Default: true. */
+            /** @description Stay in the queue after a refusal; granted when free, told by a notice. Default: true. */
             retry?: boolean;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
@@ -3957,7 +3968,7 @@ export interface components {
             new?: boolean;
             /** @description What the agent has already is this asker's, and is renewed. Default: false. */
             reentrant?: boolean;
-            /** @description Whoever asks is gone with the answer: in line only if its agent lives. Default: false. */
+            /** @description The asker is gone with the answer: queued only if its agent lives. Default: false. */
             passing?: boolean;
         };
         /**
@@ -3984,7 +3995,7 @@ export interface components {
         };
         /**
          * RenewBody
-         * @description Extend leases from now, never past `max_hold`. A lapsed lease is refused: STALE_TOKEN.
+         * @description Extend leases from now, never past `max_hold`. An expired lease is refused: STALE_TOKEN.
          */
         RenewBody: {
             /** @description The agent's name. */
@@ -4002,7 +4013,7 @@ export interface components {
         };
         /**
          * WithdrawBody
-         * @description Leave the line.
+         * @description Leave the queue.
          */
         WithdrawBody: {
             /** @description The agent's name. */
@@ -4012,7 +4023,7 @@ export interface components {
         };
         /**
          * RequestFileBody
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told with its next hook call, and so is whoever asked of the answer.
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its next hook call, and the asker is told the answer in the same way.
          */
         RequestFileBody: {
             /** @description The agent's name. */
@@ -4033,7 +4044,7 @@ export interface components {
         };
         /**
          * RequestAnswerBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         RequestAnswerBody: {
             /** @description The agent's name. */
@@ -4056,7 +4067,7 @@ export interface components {
         };
         /**
          * RequestWithdrawBody
-         * @description Whoever asked takes it back, and leaves the line.
+         * @description The asker takes the request back, and leaves the queue.
          */
         RequestWithdrawBody: {
             /** @description The agent's name. */
@@ -4066,12 +4077,12 @@ export interface components {
         };
         /**
          * SweepBody
-         * @description Tidy now: close what has lapsed, flag partial work, serve the line.
+         * @description Tidy now: close what has expired, flag partial work, serve the queue.
          */
         SweepBody: Record<string, never>;
         /**
          * LimitReachedBody
-         * @description The agent has met its provider's limit: until it may go on, it is given nothing. Its tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it goes on now.
+         * @description The agent has met its provider's limit and is given nothing until it may continue. Its tasks go back, to agents of other profiles first, and no attempt is lost. `for_s` 0: it continues now.
          */
         LimitReachedBody: {
             /** @description The agent's name. */
@@ -4107,7 +4118,7 @@ export interface components {
         };
         /**
          * TaskEditBody
-         * @description Change what a task says. What is not given stays; `resources` and `after` are all of them. Not of a task that an agent works on, nor of one that is done or cancelled. `seen`: the `updated_at` that it is based on; VERSION_CHANGED if the task is another by now. `before` and `behind` give it a place in the order in which tasks are given out: its priority follows, and those of the tasks before it are raised as far as they have to be.
+         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists. A task that an agent works on, or that is done or cancelled, is refused. `seen`: the `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since. `before` and `behind` give the task a place in the order of dispatch: its priority follows, and the priorities of the tasks before it are raised as far as necessary.
          */
         TaskEditBody: {
             /** @description A title, in a line. */
@@ -4133,7 +4144,7 @@ export interface components {
         };
         /**
          * TaskClaimBody
-         * @description Take a task and all its leases in one transaction; without `task`, the best it can start. One that the agent has claimed already is told again with `reentrant` only.
+         * @description Take a task and all its leases in one transaction; without `task`, the best that the agent can start. A task that the agent has claimed already is answered again with `reentrant` only.
          */
         TaskClaimBody: {
             /** @description The agent's name. */
@@ -4189,7 +4200,7 @@ export interface components {
         };
         /**
          * TaskOutcomeBody
-         * @description What came of an attempt, as whoever checks it judges (`VERIFY_FAILED` and the like): noted on the task's blackboard, with what follows. After `backlog.rounds_max` in a row a person gets the task.
+         * @description The outcome of an attempt, as its checker judges it (`VERIFY_FAILED` and the like). It is noted on the task's blackboard, with the remedy. After `backlog.rounds_max` in a row a person gets the task.
          */
         TaskOutcomeBody: {
             /** @description The agent's name. */
@@ -4426,7 +4437,7 @@ export interface components {
         };
         /**
          * ReviewDecideBody
-         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone: they become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. Where that is all, it is as without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
+         * @description A human's verdict. `revert` restores the bytes at grant where nobody changed them since. With `files` it is about these alone. They become a review of their own, which is the answer (with `part_of`), and the rest stays open. With `hunks` (numbers from 1, as the difference of that one file shows them) it is about these alone. If that is everything, the result is as without. `keep` with `edited` writes that text to the one file before it is kept; `undo` takes it out.
          */
         ReviewDecideBody: {
             /**
@@ -4519,7 +4530,7 @@ export interface components {
         };
         /**
          * ProposeBody
-         * @description Change files, regions or keys without a lease: all of it is written if each still is what you read, and nobody else holds it; else VERSION_CHANGED, with the difference. Whoever loses again and again is put in line for a lease, so that it wins in the end.
+         * @description Change files, regions or keys without a lease. All of it is written if each is still what you read and nobody else holds it; otherwise VERSION_CHANGED, with the difference. An agent that loses again and again is queued for a lease, so that it wins in the end.
          */
         ProposeBody: {
             /** @description The agent's name. */
@@ -4644,7 +4655,7 @@ export interface components {
             ends?: boolean;
             /** @description The PATH that its programs are found by: git asks in it (git_guard/turn.py). */
             path?: string;
-            /** @description Where it is going to work. Coord's own files are read-only in it, but for a worktree there that this one lies in. */
+            /** @description The directory in which it is going to work. Coord's own files are read-only there, except a worktree that contains this directory. */
             directory?: string;
         };
         /**
@@ -4690,7 +4701,7 @@ export interface components {
             wait_s?: number;
             /** @description The higher, the earlier; 0 is ordinary. Default: 0. */
             priority?: number;
-            /** @description Stay in line after a refusal; granted when free, told by a notice. Default: true. */
+            /** @description Stay in the queue after a refusal; granted when free, told by a notice. Default: true. */
             retry?: boolean;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
@@ -4698,7 +4709,7 @@ export interface components {
             new?: boolean;
             /** @description What the agent has already is this asker's, and is renewed. Default: false. */
             reentrant?: boolean;
-            /** @description Whoever asks is gone with the answer: in line only if its agent lives. Default: false. */
+            /** @description The asker is gone with the answer: queued only if its agent lives. Default: false. */
             passing?: boolean;
         };
         /**
@@ -4721,7 +4732,7 @@ export interface components {
         };
         /**
          * TaskUnlockRequestsPostBody
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told with its next hook call, and so is whoever asked of the answer.
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its next hook call, and the asker is told the answer in the same way.
          */
         TaskUnlockRequestsPostBody: {
             /** @description The agent's name. */
@@ -4740,7 +4751,7 @@ export interface components {
         };
         /**
          * TaskApprovePostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         TaskApprovePostBody: {
             /** @description The agent's name. */
@@ -4756,7 +4767,7 @@ export interface components {
         };
         /**
          * TaskNarrowPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         TaskNarrowPostBody: {
             /** @description The agent's name. */
@@ -4772,7 +4783,7 @@ export interface components {
         };
         /**
          * TaskCoexistPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         TaskCoexistPostBody: {
             /** @description The agent's name. */
@@ -4788,7 +4799,7 @@ export interface components {
         };
         /**
          * TaskRejectPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         TaskRejectPostBody: {
             /** @description The agent's name. */
@@ -4824,7 +4835,7 @@ export interface components {
             wait_s?: number;
             /** @description The higher, the earlier; 0 is ordinary. Default: 0. */
             priority?: number;
-            /** @description Stay in line after a refusal; granted when free, told by a notice. Default: true. */
+            /** @description Stay in the queue after a refusal; granted when free, told by a notice. Default: true. */
             retry?: boolean;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
@@ -4832,7 +4843,7 @@ export interface components {
             new?: boolean;
             /** @description What the agent has already is this asker's, and is renewed. Default: false. */
             reentrant?: boolean;
-            /** @description Whoever asks is gone with the answer: in line only if its agent lives. Default: false. */
+            /** @description The asker is gone with the answer: queued only if its agent lives. Default: false. */
             passing?: boolean;
         };
         /**
@@ -4857,7 +4868,7 @@ export interface components {
         };
         /**
          * ResourceUnlockRequestsPostBody
-         * @description Ask the holder of a resource to release it, and stand in line for it. The holder is told with its next hook call, and so is whoever asked of the answer.
+         * @description Ask the holder of a resource to release it, and be queued for it. The holder is told with its next hook call, and the asker is told the answer in the same way.
          */
         ResourceUnlockRequestsPostBody: {
             /** @description The agent's name. */
@@ -4876,7 +4887,7 @@ export interface components {
         };
         /**
          * ResourceApprovePostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         ResourceApprovePostBody: {
             /** @description The agent's name. */
@@ -4892,7 +4903,7 @@ export interface components {
         };
         /**
          * ResourceNarrowPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         ResourceNarrowPostBody: {
             /** @description The agent's name. */
@@ -4908,7 +4919,7 @@ export interface components {
         };
         /**
          * ResourceCoexistPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         ResourceCoexistPostBody: {
             /** @description The agent's name. */
@@ -4924,7 +4935,7 @@ export interface components {
         };
         /**
          * ResourceRejectPostBody
-         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction; so does `narrow`, but for what it keeps; with `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
+         * @description The holder's answer. `approve` releases its lease and grants to the asker in one transaction. `narrow` does the same, except for what the holder keeps. With `coexist` both hold it, and write it by turns. With `force` a person answers in its place (`agent` is that person's name).
          */
         ResourceRejectPostBody: {
             /** @description The agent's name. */
@@ -8658,11 +8669,11 @@ export interface operations {
                 task?: string | null;
                 /** @description Only the thread of this message. */
                 thread?: string | null;
-                /** @description All of these words stand in it, or in a sender's name. */
+                /** @description All of these words are in it, or in a sender's name. */
                 search?: string | null;
                 /** @description Sent within these seconds. */
                 since_s?: number | null;
-                /** @description Only what the reader has not been told of. Default: false. */
+                /** @description Only what the reader has not been told. Default: false. */
                 unread?: boolean;
                 /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 100. */
                 limit?: number;
@@ -10245,7 +10256,7 @@ export interface operations {
             query?: {
                 /** @description How many of the last events to show. Default: 10. */
                 events?: number;
-                /** @description How many leases are told of at most. Default: 5000. */
+                /** @description How many leases are listed at most. Default: 5000. */
                 leases?: number;
             };
             header?: never;
@@ -10716,7 +10727,7 @@ export interface operations {
     moment: {
         parameters: {
             query?: {
-                /** @description The number of the event after which things are told. */
+                /** @description The number of the event after which the state is shown. */
                 event?: number | null;
                 /** @description Or an instant, like 2026-11-21T14:32:00Z. */
                 at?: string | null;
@@ -11112,7 +11123,7 @@ export interface operations {
     task_log: {
         parameters: {
             query?: {
-                /** @description The log in which `after` counts, as it was told. */
+                /** @description The log that `after` refers to, as it was returned. */
                 log?: string;
                 /** @description Only what comes after this: the `next` of the page before. */
                 after?: number | null;
