@@ -5,6 +5,8 @@ that command to say."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from coordinator.words.refusals import Code, Refusal
 
@@ -16,6 +18,7 @@ _KINDS = {
     "K": ("a change of a key", "coord explain"), "S": ("a step", "coord explain"),
     "W": ("a place in line", "coord explain"), "A": ("an acquisition", "coord explain"),
 }
+Row = TypeVar("Row")
 #: As much of a name as a sentence quotes (characters).
 _QUOTED_MAX = 60
 
@@ -25,6 +28,21 @@ def spellings(text: str, letter: str) -> tuple[str, ...]:
     name = text.strip()
     number = name[1:] if name[:1].upper() == letter else name
     return name, name.upper(), f"{letter}-{number}"
+
+
+def find_by_id(get: Callable[[str], Row | None], text: str, letter: str, kind: str,
+               code: Code) -> Row:
+    """What `get` has under an id in one of its spellings; `kind` and `letter` as in `unknown`.
+
+    Raises:
+        Refusal: `code`.
+    """
+    name, *_ = names = spellings(text, letter)
+    for candidate in names:
+        row = get(candidate)
+        if row is not None:
+            return row
+    raise unknown(code, kind, letter, name)
 
 
 def unknown(code: Code, kind: str, letter: str, name: str, of: str = "") -> Refusal:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.kernel.holders.settled_notices import NoticeRow
-from coordinator.rules.steps import JITTER, rest_ms
+from coordinator.rules.retrying import JITTER, rest_ms
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World
