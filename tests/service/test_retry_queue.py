@@ -140,9 +140,11 @@ def hears(world: World, name: str) -> list[str]:
 
 
 def kill(kind: Any) -> str:
-    """One that failed as often as it may."""
-    name = str(kind.add(1))
-    kind.fail(name, kind.give(), "broken")
+    """One that failed as often as it may, typed in each of its spellings."""
+    name = str(kind.add(2))
+    for spelling in (name.replace("-", ""), name.partition("-")[2]):
+        kind.fail(spelling, kind.give(), "broken")
+        kind.world.clock.advance(LONG_MS)
     return name
 
 
