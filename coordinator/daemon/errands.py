@@ -18,7 +18,7 @@ from coordinator.daemon.loop_engine import LoopEngine
 from coordinator.daemon.notifications import Notifications
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.webhooks import Webhooks
-from coordinator.kernel import retry_queue
+from coordinator.kernel import blocked_steps
 from coordinator.kernel.core import Service
 from coordinator.resources import program_version
 from coordinator.slices.proposals import proposals
@@ -59,8 +59,8 @@ class KeptProposals:
 
     async def _begin(self, row: BlockedStepRow) -> Any:
         def begin(tx: Tx) -> Any:
-            retry_queue.begin(tx, retry_queue.find(tx, row.step_id), tx.later(GIVEN_MS))
-            return retry_queue.read_content(tx, row)
+            blocked_steps.begin(row.step_id, GIVEN_MS, tx)
+            return blocked_steps.read_content(tx, row)
 
         return await self._engine.write(begin)
 

@@ -20,7 +20,8 @@ import msgspec
 
 from coordinator.daemon import notifications
 from coordinator.daemon.loop_engine import LoopEngine
-from coordinator.kernel import retry_queue
+from coordinator.kernel import blocked_steps
+from coordinator.kernel.blocked_steps import STEPS
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.event_sentences import make_event_reply
 from coordinator.resources import program_version
@@ -93,7 +94,7 @@ class Webhooks:
         for url, row in due:
             body = {"id": row.seq, "repository": self._service.root,
                     "event": msgspec.to_builtins(make_event_reply(row))}
-            retry_queue.put(self._service, tx, retry_queue.NewStep(
+            blocked_steps.put(self._service, tx, blocked_steps.NewStep(
                 "webhook", url, msgspec.json.encode(body), None,
                 attempts_max=self._settings.attempts_max, event=row.seq))
 
@@ -108,7 +109,7 @@ class Webhooks:
     async def _send(self, rows: list[BlockedStepRow]) -> None:
         until_ms = ms(self._settings.timeout_s) * 2
         for row in rows:
-            begun = await self._engine.write(partial(_begin, row.step_id, until_ms))
+            begun = await self._engine.write(partial(blocked_steps.begin, row.step_id, until_ms))
             if isinstance(begun, Refusal):
                 continue
             body = await self._engine.read(partial(_body, row.content))
@@ -116,17 +117,13 @@ class Webhooks:
                 _post, row.name, body or b"null", self._settings.timeout_s))
 
             def end(tx: Tx, row: BlockedStepRow = row, why: Any = why) -> None:
-                now = retry_queue.find(tx, row.step_id)
+                now = STEPS.find(tx, row.step_id)
                 if why is None:
-                    retry_queue.finish(tx, now)
+                    STEPS.move(tx, now, "finish")
                 else:
-                    retry_queue.fail(self._service, tx, now, str(why))
+                    STEPS.fail(self._service, tx, now, str(why))
 
             await self._engine.write(end)
-
-
-def _begin(step: str, until_ms: int, tx: Tx) -> None:
-    retry_queue.begin(tx, retry_queue.find(tx, step), tx.later(until_ms))
 
 
 def _body(content: str, view: View) -> bytes | None:

@@ -17,8 +17,8 @@ from coordinator.words.resource_names import Resource
 
 if TYPE_CHECKING:
     from coordinator.kernel.core import Actor, Service
-    from coordinator.kernel.dead_letters import DeadKind
     from coordinator.kernel.operations import Operation
+    from coordinator.kernel.retry_queue import DeadKind
     from coordinator.kernel.writing.journal import Journal
     from coordinator.kernel.writing.performing import Performed
 
@@ -28,7 +28,7 @@ class Slice:
 
     operations: Sequence[Operation] = ()
     #: Its kind of dead letters. Those of the first slice that has any have plain ids.
-    dead_kind: DeadKind | None = None
+    dead_kind: DeadKind[Any] | None = None
 
     # ------------------------------------------------------------ in the course of time
 

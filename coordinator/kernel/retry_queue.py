@@ -1,211 +1,215 @@
-"""What could not be done now: kept on disk, tried again after a rest, and a dead letter in the end.
+"""What could not be done now is tried again after a rest, and is a dead letter in the end.
 
-Each such step has attempts, a rest between them and a limit. Its content (arguments, requests,
-events) is kept beside the log, not in it.
+Each kind has attempts, a rest between them and a limit. It keeps a table, events and words of its
+own: a subclass tells what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from coordinator.kernel.core import Service, ms
+from coordinator.kernel.core import Actor, Service, ms
 from coordinator.kernel.holders import notices
-from coordinator.kernel.json_values import keep_json
-from coordinator.kernel.unknown_ids import unknown
-from coordinator.rules import steps as rule
+from coordinator.kernel.json_values import NULL
+from coordinator.kernel.unknown_ids import find_by_id
+from coordinator.looking.facts import AnyNeed
+from coordinator.rules import retrying as rule
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import BlockedStepRow, WaiterRow
+from coordinator.store.rows import BlockedStepRow, ChangeRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted, quoted
 
-PREFIX = "S-"
-#: How long what is done or dropped is kept (ms).
+#: How long what is closed is kept (ms): as long as an idempotency key counts.
 KEPT_MS = 86_400_000
+#: Who acts where a person does and gives no name.
+PERSON = "a person"
+#: Rows that are forgotten at once.
+FORGOTTEN_MAX = 1000
+
+Kept = TypeVar("Kept")
+Row = TypeVar("Row", bound=BlockedStepRow | ChangeRow)
 
 
-class NewStep(NamedTuple):
-    """Something that is to be tried again: see `steps` in schema.sql. `rest_ms`: not before so long
-    from now; `dead`: only when a person says so."""
+class Page(NamedTuple):
+    """Where a list of dead letters begins: after this one; and how many are wanted."""
 
-    kind: str
+    since: str
     name: str
-    content: bytes
+    limit: int
+
+
+class DeadKind(ABC, Generic[Kept]):
+    """One kind of dead letters. `prefix`: what its ids begin with. A row has a `state`."""
+
+    prefix: str
+
+    @abstractmethod
+    def list_newest(self, view: View, page: Page, kind: str | None) -> list[Kept]:
+        """The newest dead of them; `kind`: only these."""
+
+    @abstractmethod
+    def find(self, view: View, text: str) -> Kept:
+        """The row with this id.
+
+        Raises:
+            Refusal: UNKNOWN_TASK, UNKNOWN_CHANGE, UNKNOWN_STEP.
+        """
+
+    @abstractmethod
+    def describe(self, view: View, row: Kept, whole: bool = False) -> rq.DeadLetter:
+        """What is told of it; `whole`: with its content."""
+
+    def list_needs(self, row: Kept) -> list[AnyNeed]:
+        """What to look at before it is tried again."""
+        return []
+
+    @abstractmethod
+    def retry(self, svc: Service, tx: Tx, actor: Actor, row: Kept) -> None:
+        """A person lets it be tried again, from its first attempt on."""
+
+    @abstractmethod
+    def drop(self, tx: Tx, row: Kept) -> None:
+        """A person gives it up."""
+
+
+class About(NamedTuple):
+    """What is told of a row. `agent`: who asked for it, and hears what becomes of it; `called`:
+    how a sentence goes on after its id; `facts`: what a notice has besides."""
+
+    id: str
+    kind: str
+    what: str
     agent: str | None
-    resources: Sequence[str] = ()
-    rest_ms: int = 0
-    attempts_max: int = 10
-    why: str = ""
-    dead: bool = False
-    event: int | None = None
+    called: str
+    facts: dict[str, str]
 
 
-class Given(NamedTuple):
-    """Who is to try a step, and until when it may take."""
+class RetryQueue(DeadKind[Row]):
+    """One kind that is given out, and tried again until it is done or dead."""
 
-    to: str
-    until: str
+    noun: str  # what one of them is called
+    late: str  # the statement that lists those whose attempt lasts too long
+    old: str  # the statement that lists those that were closed before an instant
+    unknown: Code  # the refusal of an id that none of them has
+    transitions: rule.Transitions
+    forgotten: Callable[[list[str]], ev.Event]  # the event that these are kept no longer
+    shown_by: str  # what shows them, where a transition is refused
+    dead_text: str  # what is told of one that is dead
+    dropped_text: str  # what is told of one that a person gave up
+    unharmed: str  # what a refused answer has left as it was
+    person: str | None = None  # how a person who acts is named in the log
+    rest_part = 1  # so many times shorter than a task's is its rest
+    jitter = 0.0  # see `rules.retrying.rest_ms`
 
+    @abstractmethod
+    def get(self, view: View, name: str) -> Row | None:
+        """The row of exactly this id."""
 
-def put(svc: Service, tx: Tx, new: NewStep) -> BlockedStepRow:
-    """Keep something that is to be tried again."""
-    n = tx.number("step")
-    step = f"{PREFIX}{n}"
-    tx.record(
-        ev.StepAdded(
-            step=step, n=n, step_kind=new.kind, name=new.name,
-            state="dead" if new.dead else "waiting", attempts=1 if new.dead else 0,
-            attempts_max=new.attempts_max, content=keep_json(svc, tx, new.content),
-            agent=new.agent, resources=list(new.resources),
-            not_before=None if new.dead else tx.later(new.rest_ms), why=new.why[:1000],
-            event=new.event,
-        )
-    )
-    tx.effects.offers = True
-    return find(tx, step)
+    @abstractmethod
+    def sum_up(self, row: Row) -> About:
+        """What is told of it."""
 
+    @abstractmethod
+    def make_moved(self, row: Row, *, why: str, **fields: Any) -> ev.Event:
+        """The event of a transition."""
 
-def find_alike(svc: Service, tx: Tx, kind: str, content: bytes,
-               agent: str | None) -> BlockedStepRow | None:
-    """What this agent has waiting to be tried again, and is the very same."""
-    step = tx.value("steps_kept_alike", kind, agent, keep_json(svc, tx, content))
-    return find(tx, step) if step is not None else None
+    def find(self, view: View, text: str) -> Row:
+        return find_by_id(lambda name: self.get(view, name), text, self.prefix[0], self.noun,
+                          self.unknown)
 
-
-def keep_waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow,
-                        names: list[str]) -> BlockedStepRow:
-    """A place in line was waited for in vain: what was asked for is kept, for a person to let it be
-    asked again."""
-    asked = rq.Acquire(
-        agent=waiter.agent, resources=names, task=waiter.task_id, description=waiter.description,
-        mode="shared" if waiter.mode == "shared" else "exclusive", ttl_s=waiter.ttl_ms / 1000,
-    )
-    for before in tx.values("steps_dead_alike", waiter.agent, msgspec.json.encode(names).decode()):
-        move(tx, find(tx, str(before)), "drop", why="it was waited for again, in vain")
-    return put(svc, tx, NewStep(
-        "acquire", ", ".join(names)[:200], msgspec.json.encode(asked), waiter.agent, names,
-        attempts_max=1, dead=True, why="it did not become free in time"))
-
-
-def fail(svc: Service, tx: Tx, row: BlockedStepRow, why: str, *,
-           agent: str | None = None) -> None:
-    """An attempt is over without success: it rests and is tried again, or is dead."""
-    if row.attempts >= row.attempts_max:
-        move(tx, row, "exhaust", agent=agent, why=why)
-        tell_dead(tx, row, why)
-        return
-    move(tx, row, "fail", agent=agent, why=why,
-          not_before=tx.later(rest_ms(svc, row.step_id, row.attempts)))
-
-
-def give_up(tx: Tx, row: BlockedStepRow, why: str) -> None:
-    """It cannot work, whatever is tried: a dead letter at once."""
-    move(tx, row, "exhaust", why=why)
-    tell_dead(tx, row, why)
-
-
-def begin(tx: Tx, row: BlockedStepRow, until: str) -> BlockedStepRow:
-    """The daemon itself is about to try it."""
-    move(tx, row, "give", given=Given("coord", until), why=row.why)
-    return find(tx, row.step_id)
-
-
-def finish(tx: Tx, row: BlockedStepRow) -> None:
-    """It worked."""
-    move(tx, row, "finish")
-
-
-def end_late(svc: Service, tx: Tx) -> int:
-    """Steps whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for name in tx.values("steps_late", tx.now)]
-    for row in rows:
-        fail(svc, tx, row, f"{row.given_to} did not answer in time")
-    return len(rows)
-
-
-def forget_old(tx: Tx) -> None:
-    """Forget what was done or dropped a day ago. What is dead stays until a person acts, but for
-    places in line of agents that have left."""
-    for name in tx.values("steps_dead_left"):
-        move(tx, find(tx, str(name)), "drop", why="its agent has left")
-    old = tx.values("steps_old", tx.later(-KEPT_MS), 1000)
-    if old:
-        tx.record(ev.StepsForgotten(steps=old))
-
-
-def find(view: View, text: str) -> BlockedStepRow:
-    """The step called `S-3`, `s-3` or `3`.
-
-    Raises:
-        Refusal: UNKNOWN_STEP.
-    """
-    name = text.strip()
-    for candidate in (name, name.upper(), PREFIX + name):
-        row = view.first(BlockedStepRow, "step_get", candidate)
-        if row is not None:
-            return row
-    raise unknown(Code.UNKNOWN_STEP, "step", "S", name)
-
-
-def revive(svc: Service, tx: Tx, row: BlockedStepRow) -> None:
-    """A person lets a dead step be tried again, from its first attempt on."""
-    move(tx, row, "retry", not_before=tx.now, why="put back by a person")
-
-
-def drop(tx: Tx, row: BlockedStepRow) -> None:
-    """A person gives it up."""
-    move(tx, row, "drop", why="given up by a person")
-    if row.agent is not None:
-        notices.post(tx, row.agent, "step", f"{row.step_id} ({quoted(row.name)}) was given up by a "
-                     "person; it is not tried again.", step=row.step_id)
-
-
-def tell_dead(tx: Tx, row: BlockedStepRow, why: str) -> None:
-    """Whoever was blocked hears that it is given up for now."""
-    if row.agent is not None:
-        notices.post(
-            tx, row.agent, "step", f"{row.step_id} ({quoted(row.name)}) did not work in "
-            f"{counted(row.attempts, 'attempt')} and is a dead letter: {quoted(why, 500)}. A "
-            "person can retry or drop it.", step=row.step_id,
+    def describe(self, view: View, row: Row, whole: bool = False) -> rq.DeadLetter:
+        about = self.sum_up(row)
+        text = view.blob(row.content) if whole else None
+        return rq.DeadLetter(
+            id=about.id, kind=about.kind, what=about.what, agent=about.agent,
+            attempts=row.attempts, why=row.why, since=row.closed_at or row.asked_at,
+            content=msgspec.Raw(text) if text is not None else NULL,
         )
 
+    def tell(self, tx: Tx, row: Row, text: str) -> None:
+        """Have whoever asked for it hear what became of it."""
+        about = self.sum_up(row)
+        if about.agent is not None:
+            notices.post(tx, about.agent, self.noun, f"{about.id}{about.called} {text}",
+                         **{self.noun: about.id}, **about.facts)
 
-def read_content(view: View, row: BlockedStepRow) -> Any:
-    """What it is about, decoded."""
-    text = view.blob(row.content)
-    return msgspec.json.decode(text) if text is not None else None
+    def move(self, tx: Tx, row: Row, verb: str, *, why: str = "", **fields: Any) -> None:
+        """Take a row through one transition: giving it begins an attempt, retrying it the count
+        anew. `fields`: what else may change, and who does it (`agent`), as its event has it; what
+        is not named is empty afterwards.
+
+        Raises:
+            Refusal: BAD_TRANSITION.
+        """
+        state = self.transitions.get((row.state, verb))
+        if state is None:
+            raise Refusal(
+                Code.BAD_TRANSITION, f"{self.sum_up(row).id} is {row.state}, which allows no "
+                f"`{verb}`. It stays as it is.", next=self.shown_by, state=row.state,
+            )
+        attempts = 0 if verb == "retry" else row.attempts + (verb == "give")
+        tx.record(self.make_moved(row, state=state, attempts=attempts, why=why, **fields))
+        tx.effects.offers = True  # whoever waits for one, or for its end, looks again
+
+    def fail(self, svc: Service, tx: Tx, row: Row, why: str, *, agent: str | None = None) -> None:
+        """An attempt is over without success: it rests and is tried again, or is dead."""
+        rest = rule.rest_after_failure(self.sum_up(row).id, row.attempts, row.attempts_max,
+                                       read_limits(svc, self.rest_part, self.jitter))
+        if rest is None:
+            self.give_up(tx, row, why, agent=agent)
+        else:
+            self.move(tx, row, "fail", agent=agent, why=why, not_before=tx.later(rest))
+
+    def give_up(self, tx: Tx, row: Row, why: str, *, agent: str | None = None) -> None:
+        """It cannot work, whatever is tried, or was tried too often: a dead letter."""
+        self.move(tx, row, "exhaust", agent=agent, why=why)
+        self.tell(tx, row, self.dead_text.format(
+            attempts=row.attempts, counted=counted(row.attempts, "attempt"), why=quoted(why, 500)))
+
+    def end_late(self, svc: Service, tx: Tx) -> None:
+        """End the attempts whose time is over: whoever was given them hangs, or has gone."""
+        for row in [self.find(tx, name) for name in tx.values(self.late, tx.now)]:
+            self.fail(svc, tx, row, f"{row.given_to} did not answer in time")
+
+    def forget_old(self, tx: Tx) -> None:
+        """Forget what was closed a day ago. What is dead stays until a person acts."""
+        old = tx.values(self.old, tx.later(-KEPT_MS), FORGOTTEN_MAX)
+        if old:
+            tx.record(self.forgotten(old))
+
+    def retry(self, svc: Service, tx: Tx, actor: Actor, row: Row) -> None:
+        self.move(tx, row, "retry", agent=self.person, why="put back by a person")
+
+    def drop(self, tx: Tx, row: Row) -> None:
+        self.move(tx, row, "drop", agent=self.person, why="given up by a person")
+        self.tell(tx, row, self.dropped_text)
+
+    def check_attempt(self, row: Row, attempt: int, *, begin: str, go_on: str) -> None:
+        """Whether this attempt is the one that somebody is at now. `begin`, `go_on`: what to do
+        about one that was never begun, or is over.
+
+        Raises:
+            Refusal: STALE_TOKEN.
+        """
+        name = self.sum_up(row).id
+        if attempt > row.attempts:
+            last = f"the last was {row.attempts}" if row.attempts else "it was not given yet"
+            raise Refusal(Code.STALE_TOKEN, f"There was no attempt {attempt} of {name}: {last}. "
+                          f"{self.unharmed}", next=begin)
+        if row.given_to is None or row.attempts != attempt:
+            raise Refusal(
+                Code.STALE_TOKEN, f"Attempt {attempt} of {name} is over: its time had passed, or "
+                f"it was asked for again; attempt {row.attempts} is the last. {self.unharmed}",
+                next=go_on)
 
 
-def rest_ms(svc: Service, step: str, attempts: int) -> int:
-    """How long a step rests after so many attempts (ms)."""
+def read_limits(svc: Service, part: int = 1, jitter: float = 0.0) -> rule.Limits:
+    """How long something rests between attempts: so many times shorter than a task."""
     limits = svc.settings.backlog
-    return rule.rest_ms(step, attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
-
-
-def move(tx: Tx, row: BlockedStepRow, verb: str, *, agent: str | None = None, why: str = "",
-         not_before: str | None = None, given: Given | None = None) -> None:
-    """Take a step through one transition: giving it begins an attempt, retrying it the count anew.
-
-    Raises:
-        Refusal: BAD_TRANSITION.
-    """
-    state = rule.STEP_TRANSITIONS.get((row.state, verb))
-    if state is None:
-        raise Refusal(
-            Code.BAD_TRANSITION, f"{row.step_id} is {row.state}, which allows no `{verb}`. "
-            "It stays as it is.", next="`coord dead list` shows what was given up.",
-            state=row.state,
-        )
-    tx.record(
-        ev.StepMoved(
-            step=row.step_id, state=state, agent=agent, why=why[:1000],
-            attempts=0 if verb == "retry" else row.attempts + (verb == "give"),
-            not_before=not_before, given_to=given.to if given else None,
-            given_until=given.until if given else None,
-        )
-    )
-    tx.effects.offers = True
+    return rule.Limits(ms(limits.backoff_s) // part, ms(limits.backoff_max_s), jitter)

@@ -6,13 +6,15 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from coordinator.kernel.core import Service, ms
+from coordinator.kernel.core import Service
 from coordinator.kernel.leasing import task_claims
 from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, NearReviewRow, holders_of, near
-from coordinator.kernel.unknown_ids import spellings, unknown
+from coordinator.kernel.retry_queue import read_limits
+from coordinator.kernel.unknown_ids import find_by_id
 from coordinator.rules import backlog as rule
 from coordinator.rules import leases as lease_rule
 from coordinator.rules.globs import overlaps
+from coordinator.rules.retrying import rest_after_failure
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import InStateRow, NeedRow, NumberedRow, TaskRow
@@ -34,12 +36,8 @@ def find(view: View, text: str) -> TaskRow:
     Raises:
         Refusal: UNKNOWN_TASK.
     """
-    name, *_ = names = spellings(text, "T")
-    for candidate in names:
-        row = view.first(TaskRow, "task_get", candidate)
-        if row is not None:
-            return row
-    raise unknown(Code.UNKNOWN_TASK, "task", "T", name)
+    return find_by_id(lambda name: view.first(TaskRow, "task_get", name), text, "T", "task",
+                      Code.UNKNOWN_TASK)
 
 
 def named(view: View, text: str | None) -> str | None:
@@ -191,21 +189,20 @@ class Failure(NamedTuple):
 def attempt_over(svc: Service, tx: Tx, task: TaskRow, failure: Failure, *, agent: str | None,
                  review: str | None = None) -> str:
     """A claim ended without success: review, backoff, dead letter, or straight back."""
-    limits, why = svc.settings.backlog, failure.why
+    why = failure.why
     if review is not None:
         return move(tx, task, "flag", agent=agent, why=why, partial=review)
     if failure.blocked:
         return move(tx, task, "defer", agent=agent, why=why, attempts=max(0, task.attempts - 1))
-    over = failure.exhausted or task.attempts >= task.attempts_max
-    if over and task.partial is not None:
+    rest = None if failure.exhausted else rest_after_failure(
+        task.task_id, task.attempts, task.attempts_max, read_limits(svc))
+    if rest is None and task.partial is not None:
         # Reassigned work that nobody finished: a human looks at it again.
         tx.record(ev.ReviewUndone(review=task.partial, agent=agent, task=task.task_id, by="coord"))
         return move(tx, task, "flag", agent=agent, why=why, partial=task.partial, result=why)
-    if over:
+    if rest is None:
         return move(tx, task, "exhaust", agent=agent, why=why, result=why)
-    rest = rule.backoff_ms(task.attempts, ms(limits.backoff_s), ms(limits.backoff_max_s))
-    return move(tx, task, "fail", agent=agent, why=why, result=why,
-                not_before=tx.later(rest))
+    return move(tx, task, "fail", agent=agent, why=why, result=why, not_before=tx.later(rest))
 
 
 def broke(tx: Tx, task: TaskRow, *, why: str, result: str) -> str:

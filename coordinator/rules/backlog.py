@@ -1,4 +1,4 @@
-"""The life of a task: which verb leads from which state to which, when to try again, and cycles.
+"""The life of a task: which verb leads from which state to which, and cycles.
 
 `TRANSITIONS` is the whole state machine; the diagram in the documentation is drawn from it.
 Pure: facts in, a decision out.
@@ -75,11 +75,6 @@ def told_state(state: str) -> str:
 def states_before(verb: str) -> list[str]:
     """The states that allow `verb`, sorted."""
     return sorted(state for state, name in TRANSITIONS if name == verb)
-
-
-def backoff_ms(attempts: int, base_ms: int, most_ms: int) -> int:
-    """How long a task rests after its `attempts`-th failure: doubled each time, bounded."""
-    return min(most_ms, base_ms * (1 << min(attempts - 1, 30)))
 
 
 def state_for(dependencies: Iterable[str]) -> str:

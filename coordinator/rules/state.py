@@ -1,4 +1,4 @@
-"""Versioned values of keys, and the life of a change. Pure.
+"""Versioned values of keys. Pure.
 
 A value is JSON text. A merge patch is RFC 7396's: an object changes the fields that it names, null
 removes one, and anything that is no object takes the place of the whole.
@@ -12,22 +12,6 @@ from typing import Any
 VERSIONS_KEPT = 100
 #: Versions that are over that are removed so many at a time: a look for each write costs as much.
 TRIM_EVERY = 16
-
-#: (state, verb) -> state afterwards. What is not here is refused: BAD_TRANSITION.
-CHANGE_TRANSITIONS: dict[tuple[str, str], str] = {
-    ("queued", "give"): "given",
-    ("given", "give"): "given",
-    ("given", "apply"): "done",
-    ("given", "refuse"): "refused",
-    ("given", "fail"): "queued",
-    ("given", "exhaust"): "dead",
-    ("queued", "exhaust"): "dead",
-    ("dead", "retry"): "queued",
-    ("dead", "drop"): "dropped",
-    ("queued", "drop"): "dropped",
-}
-#: States in which nothing happens to a change any more, unless a person acts.
-CLOSED = frozenset({"done", "refused", "dead", "dropped"})
 
 
 def merged(value: Any, patch: Any) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coordinator.rules import backlog, leases, negotiation
 from coordinator.rules.backlog import TRANSITIONS
 from coordinator.rules.landing import Change, unseen
+from coordinator.rules.retrying import rest_ms
 from coordinator.rules.versions import Known, Watched, carries, lost, replaced, shown, violated
 from coordinator.words.clock import iso
 from coordinator.words.resource_names import path_scope, resource
@@ -134,9 +135,9 @@ def test_a_task_waits_for_all_and_is_blocked_by_one_that_will_never_be_done() ->
 
 
 def test_each_failure_doubles_the_rest_up_to_the_most() -> None:
-    rests = [backlog.backoff_ms(n, 100, 5_000) for n in range(1, 200)]
+    rests = [rest_ms("T-1", n, 100, 5_000, jitter=0) for n in range(1, 200)]
     assert rests[:7] == [100, 200, 400, 800, 1600, 3200, 5000] and set(rests[6:]) == {5_000}
-    assert backlog.backoff_ms(200, 1, 2**40) == 2**30, "and no number grows without end"
+    assert rest_ms("T-1", 200, 1, 2**40, jitter=0) == 2**30, "and no number grows without end"
 
 
 @given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 7), max_size=3), max_size=8))

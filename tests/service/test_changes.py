@@ -118,20 +118,16 @@ def test_another_owner_goes_on_where_one_was_lost(world: World) -> None:
     assert value(world) == 5
 
 
-def test_one_that_hangs_is_tried_again_and_dead_in_the_end(world: World) -> None:
-    change = ask(world, 5, attempts_max=2)
-    ask(world, 1)
+def test_those_behind_a_dead_one_go_on(world: World) -> None:
+    change, behind = ask(world, 5, attempts_max=1), ask(world, 1)
     world.acquire("own", KEY, ttl_s=3600.0)
-    for attempt in (1, 2):
-        assert next_(world, give_s=10.0).change.attempts == attempt
-        world.clock.advance(11_000)
-        world.tend()
-        world.clock.advance(600_000)
-    row = world.ask(rq.ChangeShow(change=change))
-    assert (row.state, row.why) == ("dead", "own did not answer in time")
-    assert any("failed 2 times and is dead" in one for one in told(world, "bob"))
-    apply(world, next_(world))
-    assert value(world) == 1, "those behind it go on"
+    next_(world, give_s=10.0)
+    world.clock.advance(11_000)
+    given = next_(world)
+    assert given.change.change == behind and state(world, change) == "dead"
+    assert any("failed 1 times and is dead" in text for text in told(world, "bob"))
+    apply(world, given)
+    assert value(world) == 1
 
 
 def test_a_failed_one_keeps_its_place_and_a_refused_one_is_over(world: World) -> None:

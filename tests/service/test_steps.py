@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.kernel.holders.settled_notices import NoticeRow
-from coordinator.rules.steps import JITTER, rest_ms
+from coordinator.rules.retrying import JITTER, rest_ms
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.world import World
@@ -75,22 +75,14 @@ def test_given_when_its_time_has_come_and_done_once(world: World) -> None:
     assert world.refused(rq.StepDone(agent="worker", step=step, attempt=1)).code is Code.BAD_TRANSITION
 
 
-def test_tried_again_later_each_time_and_dead_in_the_end(world: World) -> None:
-    step = put_off(world, delay_s=0.0, attempts_max=2)
-    one = next_(world)
-    world.ask(rq.StepFail(agent="worker", step=step, attempt=one.attempts, why="held by bob"))
-    world.clock.advance(60_000)
-    one = next_(world, give_s=5.0)
-    assert one.attempts == 2
+def test_a_dead_one_keeps_its_content_and_takes_no_answer(world: World) -> None:
+    step = put_off(world, delay_s=0.0, attempts_max=1)
+    next_(world, give_s=5.0)
     world.clock.advance(6_000)
     world.tend()
     assert dead(world) == {step: ("call", "worker did not answer in time")}
-    assert world.refused(rq.StepDone(agent="worker", step=step, attempt=2)).code is Code.BAD_TRANSITION
-    assert any("is a dead letter" in one for one in told(world, "ann"))
-    shown = world.ask(rq.DeadShow(id=step))
-    assert json.loads(bytes(shown.content)) == {"n": 1}
-    world.ask(rq.DeadRetry(id=step))
-    assert next_(world).attempts == 1
+    assert world.refused(rq.StepDone(agent="worker", step=step, attempt=1)).code is Code.BAD_TRANSITION
+    assert json.loads(bytes(world.ask(rq.DeadShow(id=step)).content)) == {"n": 1}
 
 
 def test_all_dead_letters_are_in_one_list(world: World) -> None:
@@ -125,17 +117,6 @@ def test_only_a_person_lets_it_be_tried_again(world: World) -> None:
     for letter in (step, task):
         assert world.refused(rq.DeadRetry(id=letter), token).code is Code.UNAUTHORIZED
     assert set(dead(world)) == {step, task}
-
-
-def test_dropped_for_good(world: World) -> None:
-    step = put_off(world, delay_s=0.0, attempts_max=1)
-    world.ask(rq.StepFail(agent="worker", step=step, attempt=next_(world).attempts, why="no"))
-    world.ask(rq.DeadDrop(id=step))
-    assert dead(world) == {} and any("given up by a person" in one for one in told(world, "ann"))
-    assert world.refused(rq.StepNext(agent="worker", names=["billing.add"])).code is Code.NOTHING_TO_DO
-    world.clock.advance(90_000_000)
-    world.ask(rq.Sweep())
-    assert world.rows()["steps"] == []
 
 
 def test_a_change_that_is_dropped_tells_by_whom(world: World) -> None:

@@ -28,6 +28,8 @@ MEANT = {
     ("slices/backlog/editing.py", "statement"): ("tasks_earlier", "tasks_later"),
     ("slices/backlog/task_lists.py", "statement"): ("task_after_of", "task_come_after"),
     ("slices/messages/messages.py", "statement"): ("messages_newest", "messages_newest_of_task"),
+    ("kernel/retry_queue.py", "self.late"): ("changes_late", "steps_late"),
+    ("kernel/retry_queue.py", "self.old"): ("changes_old", "steps_old"),
     ("slices/state/changes.py", "*asked"): ("changes_open_at", "changes_open"),
     ("kernel/leasing/git_turn.py", "statement"): ("leases_live", "leases_of_git"),
 }

@@ -11,7 +11,7 @@ import msgspec
 from coordinator.kernel.holders import notices
 from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.overlapping import leases_near, near
-from coordinator.kernel.unknown_ids import spellings, unknown
+from coordinator.kernel.unknown_ids import find_by_id
 from coordinator.rules.leases import as_resource, conflicts
 from coordinator.rules.negotiation import TRANSITIONS, same_for_both, within
 from coordinator.store import events as ev
@@ -36,13 +36,12 @@ def find(view: View, text: str, resource: str | None = None) -> UnlockRow:
     Raises:
         Refusal: UNKNOWN_REQUEST.
     """
-    name, *_ = names = spellings(text, "U")
-    for candidate in names:
-        row = view.first(UnlockRow, "unlock_get", candidate)
-        if row is not None and resource in (None, row.resource):
-            return row
-    about = f" and is for {resource[:200]}" if resource else ""
-    raise unknown(Code.UNKNOWN_REQUEST, "unlock request", "U", name, about)
+    def get(name: str) -> UnlockRow | None:
+        row = view.first(UnlockRow, "unlock_get", name)
+        return row if row is not None and resource in (None, row.resource) else None
+
+    return find_by_id(get, text, "U", "unlock request", Code.UNKNOWN_REQUEST,
+                      f" and is for {resource[:200]}" if resource else "")
 
 
 def pending(view: View, place: str) -> UnlockRow | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from coordinator.kernel import answered, retry_queue, tasks, unserved
+from coordinator.kernel import answered, tasks, unserved
+from coordinator.kernel.blocked_steps import STEPS
 from coordinator.kernel.core import Service
 from coordinator.kernel.errands import close_lapsed, ripple, serve_waiter
 from coordinator.kernel.hooks import Slice
@@ -139,7 +140,7 @@ def _retry_aside(svc: Service) -> Steps:
 
 
 def _tend_slices(svc: Service, tx: Tx) -> None:
-    retry_queue.end_late(svc, tx)
+    STEPS.end_late(svc, tx)
     for part in svc.slices:
         part.tend(svc, tx)
 
@@ -147,7 +148,7 @@ def _tend_slices(svc: Service, tx: Tx) -> None:
 def _tidy(svc: Service, tx: Tx) -> None:
     """Offer what rested, and what is parked on something that is free now. Forget what is over."""
     tasks.offer_rested(tx)
-    retry_queue.forget_old(tx)
+    STEPS.forget_old(tx)
     for part in svc.slices:
         part.tidy(svc, tx)
     answered.forget(tx)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from sys import intern
 from typing import NamedTuple
 
-from coordinator.kernel import answered, retry_queue, unserved
+from coordinator.kernel import answered, blocked_steps, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
@@ -200,7 +200,7 @@ def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
     step_out(tx, waiter, "timed out")
     # A turn to write is asked for again with the write itself.
     if not waiter.held and not all(name.startswith(WINDOW) for name in wanted):
-        step = retry_queue.keep_waited_in_vain(svc, tx, waiter, wanted).step_id
+        step = blocked_steps.keep_waited_in_vain(svc, tx, waiter, wanted).step_id
         notices.post(
             tx, waiter.agent, "line",
             f"You do not stand in line for {listed(wanted)} any more: it did not become free in "

@@ -1,11 +1,15 @@
-"""The backlog's answers to the kernel's hooks: it offers other work to a blocked agent."""
+"""The backlog's operations, its answers to the kernel's hooks, and its dead letters."""
 
 from __future__ import annotations
 
+import msgspec
+
+from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
-from coordinator.kernel.dead_letters import DeadTasks
 from coordinator.kernel.hooks import Slice
+from coordinator.kernel.json_values import NULL
 from coordinator.kernel.operations import Operation
+from coordinator.kernel.retry_queue import DeadKind, Page
 from coordinator.kernel.use_cases import read, read_apart, take_work, write
 from coordinator.slices.backlog import (
     backlog,
@@ -18,6 +22,31 @@ from coordinator.slices.backlog import (
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import TaskRow
 from coordinator.words import requests as rq
+
+
+class DeadTasks(DeadKind[TaskRow]):
+    """Tasks that failed too often."""
+
+    prefix = "T-"
+
+    def list_newest(self, view: View, page: Page, kind: str | None) -> list[TaskRow]:
+        return view.each(TaskRow, "tasks_dead_newest", *page) if kind in (None, "task") else []
+
+    def find(self, view: View, text: str) -> TaskRow:
+        return tasks.find(view, text)
+
+    def describe(self, view: View, row: TaskRow, whole: bool = False) -> rq.DeadLetter:
+        content = msgspec.Raw(msgspec.json.encode(tasks.reply(view, row))) if whole else NULL
+        return rq.DeadLetter(
+            id=row.task_id, kind="task", what=row.title, agent=None, attempts=row.attempts,
+            why=row.result or "", since=row.updated_at, content=content,
+        )
+
+    def retry(self, svc: Service, tx: Tx, actor: Actor, row: TaskRow) -> None:
+        tasks.move(tx, row, "retry", attempts=0, why="put back by a person")
+
+    def drop(self, tx: Tx, row: TaskRow) -> None:
+        tasks.move(tx, row, "cancel", why="given up by a person", result=row.result)
 
 
 class Backlog(Slice):

@@ -20,7 +20,8 @@ from typing import Any
 import msgspec
 
 from coordinator.files.content import digest, is_executable, unified
-from coordinator.kernel import lost_writes, repository_files, retry_queue
+from coordinator.kernel import blocked_steps, lost_writes, repository_files
+from coordinator.kernel.blocked_steps import STEPS
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import free_windows, grant, redirect
@@ -447,12 +448,12 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
     agents.may_act(tx, actor, request.agent)
     content = msgspec.json.encode(request)
     # A repeated proposal, from an asker that did not hear that it is kept, is not kept twice.
-    new = retry_queue.NewStep(
+    new = blocked_steps.NewStep(
         "propose", ", ".join(names)[:200], content, request.agent, names,
         attempts_max=ATTEMPTS_MAX, why=refusal.message,
         rest_ms=round(1000 * float(refusal.facts.get("retry_after_s", 1.0))))
-    row = (retry_queue.find_alike(svc, tx, new.kind, content, new.agent)
-           or retry_queue.put(svc, tx, new))
+    row = (blocked_steps.find_alike(svc, tx, new.kind, content, new.agent)
+           or blocked_steps.put(svc, tx, new))
     return Refusal(
         refusal.code, f"{refusal.message} Your proposal is kept ({row.step_id}), and tried again "
         "when that may be over; you are told what became of it.", next="Do other work meanwhile.",
@@ -463,14 +464,14 @@ def _put_off(svc: Service, request: rq.Propose, refusal: Refusal, tx: Tx, actor:
 def tried_again(svc: Service, tx: Tx, step: str, answer: Any) -> None:
     """A proposal that was kept has been tried again, and this came of it."""
     with contextlib.suppress(Refusal):
-        row = retry_queue.find(tx, step)
+        row = STEPS.find(tx, step)
         names = row.name
         if not isinstance(answer, Refusal):
-            retry_queue.finish(tx, row)
+            STEPS.move(tx, row, "finish")
             if row.agent is not None:
                 notices.post(tx, row.agent, "step", f"What you proposed of {names} ({step}) is "
                              "written now.", step=step)
         elif answer.code in HELD:
-            retry_queue.fail(svc, tx, row, answer.message)
+            STEPS.fail(svc, tx, row, answer.message)
         else:
-            retry_queue.give_up(tx, row, answer.message)
+            STEPS.give_up(tx, row, answer.message)

@@ -17,7 +17,7 @@ from coordinator.files.long_lines import shorten_difference
 from coordinator.kernel import event_sentences, tasks
 from coordinator.kernel.core import Actor, Service, listed, split_page
 from coordinator.kernel.holders import notices
-from coordinator.kernel.unknown_ids import spellings, unknown
+from coordinator.kernel.unknown_ids import find_by_id
 from coordinator.rules.backlog import told_state
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
@@ -53,12 +53,8 @@ def find(view: View, text: str) -> ReviewRow:
     Raises:
         Refusal: UNKNOWN_REVIEW.
     """
-    name, *_ = names = spellings(text, "R")
-    for candidate in names:
-        row = view.first(ReviewRow, "review_get", candidate)
-        if row is not None:
-            return row
-    raise unknown(Code.UNKNOWN_REVIEW, "review", "R", name)
+    return find_by_id(lambda name: view.first(ReviewRow, "review_get", name), text, "R", "review",
+                      Code.UNKNOWN_REVIEW)
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Reviews) -> rq.ReviewList:

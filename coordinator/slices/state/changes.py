@@ -5,25 +5,23 @@ whoever holds an exclusive lease on it, or on a key that it continues: so there 
 its session, and its fencing token tells a late one. It is given one change at a time, applies it to
 the value it was shown, and answers once: the value and the end of the change are one transaction,
 so that however often a change is given, it takes effect once.
-
-Changes of values that failed too often (`kernel.dead_letters`).
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import msgspec
 
 from coordinator.kernel import json_values
 from coordinator.kernel.core import Actor, Service, check_give, check_wait, ms, split_page
-from coordinator.kernel.dead_letters import PERSON, Page, read_kept
 from coordinator.kernel.holders import agents, notices
-from coordinator.kernel.unknown_ids import unknown
-from coordinator.looking.facts import AnyNeed
-from coordinator.rules import state as rule
-from coordinator.rules.backlog import backoff_ms
+from coordinator.kernel.retry_queue import PERSON, About, Page, RetryQueue
+from coordinator.rules import retrying as rule
 from coordinator.slices.state import values
 from coordinator.slices.state.events import ChangeAsked, ChangeMoved, ChangesForgotten
 from coordinator.slices.state.values import ABOVE
+from coordinator.store.events import Event
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import ChangeRow, LeaseRow
 from coordinator.words import requests as rq
@@ -31,11 +29,43 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Resource, ancestors
 from coordinator.words.texts import quoted
 
-PREFIX = "K-"
 #: Changes that are followed to see whether owners wait for each other.
 FOLLOWED_MAX = 200
-#: How long closed changes are kept (ms): as long as an idempotency key counts.
-KEPT_MS = 86_400_000
+
+
+class ChangeQueue(RetryQueue[ChangeRow]):
+    """Changes, and those among them that failed too often. See `kernel.retry_queue.RetryQueue`."""
+
+    prefix = "K-"
+    noun, late, old = "change", "changes_late", "changes_old"
+    unknown = Code.UNKNOWN_CHANGE
+    transitions = rule.CHANGE_TRANSITIONS
+    forgotten = ChangesForgotten
+    shown_by = "`coord state changes --state all` lists them."
+    dead_text = ("failed {attempts} times and is dead ({why}). Nothing was written; a person can "
+                 "retry or drop it.")
+    dropped_text = f"was given up by {PERSON}. Nothing was written."
+    unharmed = "Nothing was written."
+    person = PERSON
+    rest_part = 10
+
+    def get(self, view: View, name: str) -> ChangeRow | None:
+        return view.first(ChangeRow, "change_get", name)
+
+    def list_newest(self, view: View, page: Page, kind: str | None) -> list[ChangeRow]:
+        if kind not in (None, "change"):
+            return []
+        return view.each(ChangeRow, "changes_dead_newest", *page)
+
+    def sum_up(self, row: ChangeRow) -> About:
+        return About(row.change_id, "change", row.key, row.asked_by, f", a change of {row.key},",
+                     {"key": row.key})
+
+    def make_moved(self, row: ChangeRow, *, why: str, **fields: Any) -> Event:
+        return ChangeMoved(change=row.change_id, resource=row.key, why=why, **fields)
+
+
+CHANGES = ChangeQueue()
 
 
 def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
@@ -54,13 +84,13 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
             "asked.", next=f"`coord state changes {key.name}` lists them; see that it has an "
             "owner.",
         )
-    during = find(tx, req.during) if req.during is not None else None
+    during = CHANGES.find(tx, req.during) if req.during is not None else None
     asking = agents.may_act(tx, actor, req.agent)
     if during is not None:
         _check_no_circle(tx, key, during, req.agent)
     agents.noted(tx, req.agent, asking)
     n = tx.number("change")
-    change = f"{PREFIX}{n}"
+    change = f"{CHANGES.prefix}{n}"
     tx.record(
         ChangeAsked(
             change=change, n=n, resource=key.name, scope=key.scope, agent=req.agent,
@@ -70,7 +100,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
         )
     )
     tx.effects.offers = True
-    return make_reply(tx, find(tx, change))
+    return make_reply(tx, CHANGES.find(tx, change))
 
 
 def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.ChangeGiven | Refusal:
@@ -80,14 +110,14 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     check_give(req.give_s)
     agents.may_act(tx, actor, req.agent)
     _check_owner(tx, key, req.agent)
-    late(svc, tx)
+    CHANGES.end_late(svc, tx)
     begun = tx.each(ChangeRow, "changes_given", key.scope, key.scope + ABOVE)
     again: ChangeRow | None = None
     for change in begun:
         if change.given_to != req.agent:  # its lease ended, so its answer counts no more
-            _failed(svc, tx, change, f"{change.given_to} is not the owner any more")
+            CHANGES.fail(svc, tx, change, f"{change.given_to} is not the owner any more")
         elif change.attempts >= change.attempts_max or again is not None:
-            _failed(svc, tx, change, f"{req.agent} began it and did not finish")
+            CHANGES.fail(svc, tx, change, f"{req.agent} began it and did not finish")
         else:
             again = change
     row = again or tx.first(ChangeRow, "change_next", key.scope, key.scope + ABOVE, tx.now)
@@ -95,8 +125,9 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     if row is None:
         return Refusal(Code.NOTHING_TO_DO, f"No change of {key.name} waits to be applied.",
                        next="Wait and ask again (`wait_s`).")
-    _move(tx, row, "give", agent=req.agent, until=tx.later(ms(req.give_s)))
-    given = find(tx, row.change_id)
+    CHANGES.move(tx, row, "give", agent=req.agent, given_to=req.agent,
+                 given_until=tx.later(ms(req.give_s)))
+    given = CHANGES.find(tx, row.change_id)
     resource = values.key_of(given.key)
     now = values.newest(tx, resource.scope)
     return rq.ChangeGiven(
@@ -116,9 +147,10 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
     agents.acting(tx, actor, req.agent)
     made = values.record(svc, tx, key, before, text, values.Writer(
         req.agent, lease.fencing_token, row.change_id))
-    _move(tx, row, "apply", agent=req.agent, version=made.version)
-    _tell(tx, row, f"{row.change_id} was applied: {row.key} is at version {made.version}.")
-    return make_reply(tx, find(tx, row.change_id))
+    CHANGES.move(tx, row, "apply", agent=req.agent, version=made.version)
+    notices.post(tx, row.asked_by, "change", f"{row.change_id} was applied: {row.key} is at "
+                 f"version {made.version}.", change=row.change_id, key=row.key)
+    return make_reply(tx, CHANGES.find(tx, row.change_id))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
@@ -126,17 +158,17 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
     row = _given(tx, actor, req.agent, req.change, req.attempt)
     agents.acting(tx, actor, req.agent)
     if req.refuse:
-        _move(tx, row, "refuse", agent=req.agent, why=req.why)
-        _tell(tx, row, f"{row.change_id}, a change of {row.key}, was refused by {req.agent}: "
-              f"{quoted(req.why, 500)}. Nothing was written.")
+        CHANGES.move(tx, row, "refuse", agent=req.agent, why=req.why)
+        CHANGES.tell(tx, row, f"was refused by {req.agent}: {quoted(req.why, 500)}. Nothing was "
+                     "written.")
     else:
-        _failed(svc, tx, row, req.why, agent=req.agent)
-    return make_reply(tx, find(tx, row.change_id))
+        CHANGES.fail(svc, tx, row, req.why, agent=req.agent)
+    return make_reply(tx, CHANGES.find(tx, row.change_id))
 
 
 def show(svc: Service, view: View, actor: Actor, req: rq.ChangeShow) -> rq.Change:
     """See `requests.ChangeShow`: how it is now. Whoever serves it waits."""
-    return make_reply(view, find(view, req.change))
+    return make_reply(view, CHANGES.find(view, req.change))
 
 
 def is_closed(change: rq.Change) -> bool:
@@ -153,48 +185,6 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
         ChangeRow, "changes_list", req.after, req.state, scope, above, limit + 1), limit)
     return rq.ChangeList(items=[make_reply(view, row, wanted=False) for row in rows],
                          next=rows[-1].n if more else None)
-
-
-def find(view: View, text: str) -> ChangeRow:
-    """The change called `K-3`, `k-3` or `3`.
-
-    Raises:
-        Refusal: UNKNOWN_CHANGE.
-    """
-    name = text.strip()
-    for candidate in (name, name.upper(), PREFIX + name):
-        row = view.first(ChangeRow, "change_get", candidate)
-        if row is not None:
-            return row
-    raise unknown(Code.UNKNOWN_CHANGE, "change", "K", name)
-
-
-def late(svc: Service, tx: Tx) -> int:
-    """Changes whose time is over: whoever was given them hangs, or has gone; how many."""
-    rows = [find(tx, str(name)) for name in tx.values("changes_late", tx.now)]
-    for row in rows:
-        _failed(svc, tx, row, f"{row.given_to} did not answer in time")
-    return len(rows)
-
-
-def forget(tx: Tx) -> None:
-    """Forget what was closed a day ago; what is dead stays until a person acts."""
-    old = tx.values("changes_old", tx.later(-KEPT_MS), 1000)
-    if old:
-        tx.record(ChangesForgotten(changes=old))
-
-
-def revive(tx: Tx, row: ChangeRow, by: str) -> None:
-    """A person lets a dead change be tried again, from its first attempt on."""
-    _move(tx, row, "retry", agent=by, why="put back by a person")
-    tx.effects.offers = True
-
-
-def drop(tx: Tx, row: ChangeRow, by: str) -> None:
-    """A person gives a change up."""
-    _move(tx, row, "drop", agent=by, why=f"given up by {by}")
-    _tell(tx, row, f"{row.change_id}, a change of {row.key}, was given up by {by}. Nothing was "
-          "written.")
 
 
 def make_reply(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
@@ -218,7 +208,7 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
     Raises:
         Refusal: NOT_HOLDER, BAD_TRANSITION, STALE_TOKEN.
     """
-    row = find(tx, change)
+    row = CHANGES.find(tx, change)
     agents.may_act(tx, actor, agent)
     if row.state in rule.CLOSED:
         raise Refusal(
@@ -231,19 +221,8 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
             Code.NOT_HOLDER, f"{row.change_id} is given to {row.given_to}, not to {agent}; nothing "
             "was written.", holder=row.given_to,
         )
-    if attempt > row.attempts:
-        raise Refusal(
-            Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.change_id}: "
-            f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
-            "Nothing was written.",
-            next=f"`coord state next {row.key} --agent {agent}` gives it.",
-        )
-    if row.given_to is None or row.attempts != attempt:
-        raise Refusal(
-            Code.STALE_TOKEN, f"Attempt {attempt} of {row.change_id} is over: its time had passed, "
-            f"or it was asked for again; attempt {row.attempts} is the last. Nothing was written.",
-            next=f"`coord state next {row.key} --agent {agent}` gives the next.",
-        )
+    asked = f"`coord state next {row.key} --agent {agent}` gives"
+    CHANGES.check_attempt(row, attempt, begin=f"{asked} it.", go_on=f"{asked} the next.")
     return row
 
 
@@ -301,77 +280,3 @@ def _check_no_circle(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> No
                 )
             todo += [(child.scope, child.key)
                      for child in tx.each(ChangeRow, "changes_during", row.change_id)]
-
-
-def _failed(svc: Service, tx: Tx, row: ChangeRow, why: str, agent: str | None = None) -> None:
-    """An attempt is over without success: it rests and is tried again, or is dead."""
-    if row.attempts >= row.attempts_max:
-        _move(tx, row, "exhaust", agent=agent, why=why)
-        _tell(tx, row, f"{row.change_id}, a change of {row.key}, failed {row.attempts} times and "
-              f"is dead ({quoted(why, 500)}). Nothing was written; a person can retry or drop it.")
-        return
-    limits = svc.settings.backlog
-    rest = backoff_ms(max(1, row.attempts), ms(limits.backoff_s) // 10, ms(limits.backoff_max_s))
-    _move(tx, row, "fail", agent=agent, why=why, until=tx.later(rest))
-
-
-def _move(tx: Tx, row: ChangeRow, verb: str, *, agent: str | None = None, why: str = "",
-          until: str | None = None, version: int | None = None) -> None:
-    """Take a change through one transition: `give` begins an attempt of this agent, `retry` the
-    count anew. `until`: when the attempt that begins is over, or its rest after one that failed.
-
-    Raises:
-        Refusal: BAD_TRANSITION.
-    """
-    state = rule.CHANGE_TRANSITIONS.get((row.state, verb))
-    if state is None:
-        raise Refusal(
-            Code.BAD_TRANSITION, f"{row.change_id} is {row.state}, which allows no `{verb}`. "
-            "It stays as it is.", next="`coord state changes --state all` lists them.",
-            state=row.state,
-        )
-    given = verb == "give"
-    tx.record(
-        ChangeMoved(
-            change=row.change_id, resource=row.key, state=state, agent=agent, why=why,
-            attempts=0 if verb == "retry" else row.attempts + given,
-            not_before=None if given else until, given_to=agent if given else None,
-            given_until=until if given else None, version=version,
-        )
-    )
-    tx.effects.offers = True  # whoever waits for a change, or for its end, looks again
-
-
-def _tell(tx: Tx, row: ChangeRow, text: str) -> None:
-    notices.post(tx, row.asked_by, "change", text, change=row.change_id, key=row.key)
-
-
-class DeadChanges:
-    """See `kernel.dead_letters.DeadKind`."""
-
-    prefix = PREFIX
-
-    def list_newest(self, view: View, page: Page, kind: str | None) -> list[rq.DeadLetter]:
-        if kind not in (None, "change"):
-            return []
-        return [self.describe(view, row)
-                for row in view.each(ChangeRow, "changes_dead_newest", *page)]
-
-    def find(self, view: View, name: str) -> ChangeRow:
-        return find(view, name)
-
-    def describe(self, view: View, row: ChangeRow, whole: bool = False) -> rq.DeadLetter:
-        return rq.DeadLetter(
-            id=row.change_id, kind="change", what=row.key, agent=row.asked_by,
-            attempts=row.attempts, why=row.why, since=row.closed_at or row.asked_at,
-            content=read_kept(view, row.content, whole),
-        )
-
-    def list_needs(self, row: ChangeRow) -> list[AnyNeed]:
-        return []
-
-    def retry(self, svc: Service, tx: Tx, actor: Actor, row: ChangeRow) -> None:
-        revive(tx, row, PERSON)
-
-    def drop(self, tx: Tx, row: ChangeRow) -> None:
-        drop(tx, row, PERSON)

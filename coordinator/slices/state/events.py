@@ -3,7 +3,8 @@ names content by a sealed digest, and the content is kept beside it."""
 
 from __future__ import annotations
 
-from coordinator.rules.state import CLOSED, TRIM_EVERY, VERSIONS_KEPT
+from coordinator.rules.retrying import CLOSED
+from coordinator.rules.state import TRIM_EVERY, VERSIONS_KEPT
 from coordinator.store.events.base import Database, Event
 from coordinator.store.statements import STATEMENTS as Q
 

@@ -9,7 +9,6 @@ from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read, read_until, take_work, write
 from coordinator.slices.state import changes, values
-from coordinator.slices.state.changes import DeadChanges
 from coordinator.store.ledger import Tx, View
 from coordinator.words import requests as rq
 
@@ -17,7 +16,7 @@ from coordinator.words import requests as rq
 class State(Slice):
     """See `kernel.hooks.Slice`."""
 
-    dead_kind = DeadChanges()
+    dead_kind = changes.CHANGES
     operations = (
         Operation(rq.StateGet, read(values.get)),
         Operation(rq.StateKeys, read(values.keys)),
@@ -41,7 +40,7 @@ class State(Slice):
         return view.has("changes_late", view.now)
 
     def tend(self, svc: Service, tx: Tx) -> None:
-        changes.late(svc, tx)
+        changes.CHANGES.end_late(svc, tx)
 
     def tidy(self, svc: Service, tx: Tx) -> None:
-        changes.forget(tx)
+        changes.CHANGES.forget_old(tx)

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from coordinator.kernel import retry_queue
+from coordinator.kernel.blocked_steps import STEPS, StepQueue, read_content
 from coordinator.kernel.core import Actor, Service
-from coordinator.kernel.dead_letters import DeadKind, Page, read_kept
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.leasing import leases
 from coordinator.kernel.operations import Operation
+from coordinator.kernel.retry_queue import DeadKind, Page
 from coordinator.kernel.use_cases import read, take_work, write, write_by
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules.backlog import told_state
@@ -25,24 +25,8 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 
-class DeadSteps:
-    """Steps that failed too often. See `kernel.dead_letters.DeadKind`."""
-
-    prefix = retry_queue.PREFIX
-
-    def list_newest(self, view: View, page: Page, kind: str | None) -> list[rq.DeadLetter]:
-        return [self.describe(view, row)
-                for row in view.each(BlockedStepRow, "steps_dead_newest", *page, kind)]
-
-    def find(self, view: View, name: str) -> BlockedStepRow:
-        return retry_queue.find(view, name)
-
-    def describe(self, view: View, row: BlockedStepRow, whole: bool = False) -> rq.DeadLetter:
-        return rq.DeadLetter(
-            id=row.step_id, kind=row.kind, what=row.name, agent=row.agent, attempts=row.attempts,
-            why=row.why, since=row.closed_at or row.asked_at,
-            content=read_kept(view, row.content, whole),
-        )
+class DeadSteps(StepQueue):
+    """What a person may do about steps that failed too often."""
 
     def list_needs(self, row: BlockedStepRow) -> list[AnyNeed]:
         """The files of a place in the queue."""
@@ -58,17 +42,14 @@ class DeadSteps:
             Refusal: it has left.
         """
         if row.kind != "acquire":
-            retry_queue.revive(svc, tx, row)
+            super().retry(svc, tx, actor, row)
             return
-        request = msgspec.convert(retry_queue.read_content(tx, row), rq.Acquire)
+        request = msgspec.convert(read_content(tx, row), rq.Acquire)
         request.reentrant = True
         given = leases.acquire(svc, tx, actor, request)
         if isinstance(given, Refusal) and given.facts.get("acquisition_id") is None:
             raise given
-        retry_queue.finish(tx, row)
-
-    def drop(self, tx: Tx, row: BlockedStepRow) -> None:
-        retry_queue.drop(tx, row)
+        self.move(tx, row, "finish")
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList:
@@ -76,8 +57,8 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Dead) -> rq.DeadList
     limit = min(req.limit, 1000)
     since, _, last = (req.after or "").partition(" ")
     page = Page(since, last, limit + 1)
-    letters = [letter for kind in _list_kinds(svc)
-               for letter in kind.list_newest(view, page, req.kind)]
+    letters = [kind.describe(view, row) for kind in _list_kinds(svc)
+               for row in kind.list_newest(view, page, req.kind)]
     letters.sort(key=lambda letter: (letter.since, letter.id), reverse=True)
     items = letters[:limit]
     return rq.DeadList(items=items, next=f"{items[-1].since} {items[-1].id}"
@@ -115,11 +96,11 @@ def drop(svc: Service, tx: Tx, actor: Actor, req: rq.DeadDrop) -> rq.DeadLetter:
     return letter
 
 
-def _list_kinds(svc: Service) -> list[DeadKind]:
+def _list_kinds(svc: Service) -> list[DeadKind[Any]]:
     return [part.dead_kind for part in svc.slices if part.dead_kind is not None]
 
 
-def _find(svc: Service, view: View, text: str) -> tuple[DeadKind, Any]:
+def _find(svc: Service, view: View, text: str) -> tuple[DeadKind[Any], Any]:
     """The dead letter with this id, and its kind. An id without a letter is a task's.
 
     Raises:
@@ -132,7 +113,7 @@ def _find(svc: Service, view: View, text: str) -> tuple[DeadKind, Any]:
     if row.state != "dead":
         raise Refusal(
             Code.BAD_TRANSITION, f"{kind.describe(view, row).id} is {told_state(row.state)}, not "
-            "dead; it stays so.", next="`coord dead list` shows what was given up.",
+            "dead; it stays so.", next=STEPS.shown_by,
             state=row.state,
         )
     return kind, row

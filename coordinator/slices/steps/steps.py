@@ -11,11 +11,13 @@ import re
 
 import msgspec
 
-from coordinator.kernel import json_values, retry_queue
+from coordinator.kernel import json_values
+from coordinator.kernel.blocked_steps import STEPS, NewStep, put
 from coordinator.kernel.core import Actor, Service, check_give, check_wait, ms, split_page
 from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing.overlapping import holders_of
-from coordinator.rules import steps as rule
+from coordinator.kernel.retry_queue import read_limits
+from coordinator.rules import retrying as rule
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq
@@ -26,6 +28,7 @@ from coordinator.words.refusals import Code, Refusal
 OPEN_MAX = 10_000
 #: Calls that are looked at for one whose resources are free.
 LOOKED_AT = 20
+ASK_AGAIN = "Ask for the next step."
 _NAME = re.compile(r"[\w.:/-]{1,200}")
 
 
@@ -46,8 +49,9 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.StepAdd) -> rq.Step:
         resource_names.parse(name)
     _check_room(tx)
     agents.acting(tx, actor, req.agent)
-    rest = ms(req.delay_s) if req.delay_s is not None else retry_queue.rest_ms(svc, "call", 1)
-    return _reply(tx, retry_queue.put(svc, tx, retry_queue.NewStep(
+    rest = ms(req.delay_s) if req.delay_s is not None else rule.rest_ms(
+        "call", 1, *read_limits(svc, jitter=rule.JITTER))
+    return _reply(tx, put(svc, tx, NewStep(
         "call", req.name, text, req.agent, req.resources, rest_ms=rest,
         attempts_max=req.attempts_max, why=req.why,
     )), content=True)
@@ -66,30 +70,30 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
     due = [row for row in blocked_steps if row.name in names][:LOOKED_AT]
     row = next((blocked_step for blocked_step in due if not _held(tx, req.agent, blocked_step)),
                None)
-    retry_queue.end_late(svc, tx)
+    STEPS.end_late(svc, tx)
     agents.acting(tx, actor, req.agent)
     if row is None:
         return Refusal(Code.NOTHING_TO_DO, "No step of these names can be tried now.",
                        next="Wait and ask again (`wait_s`).")
-    retry_queue.move(tx, row, "give", agent=req.agent, why=row.why,
-                     given=retry_queue.Given(req.agent, tx.later(ms(req.give_s))))
-    return _reply(tx, retry_queue.find(tx, row.step_id), content=True)
+    STEPS.move(tx, row, "give", agent=req.agent, why=row.why,
+               given_to=req.agent, given_until=tx.later(ms(req.give_s)))
+    return _reply(tx, STEPS.find(tx, row.step_id), content=True)
 
 
 def done(svc: Service, tx: Tx, actor: Actor, req: rq.StepDone) -> rq.Step:
     """See `requests.StepDone`."""
     row = _given(tx, actor, req.agent, req.step, req.attempt)
     agents.acting(tx, actor, req.agent)
-    retry_queue.move(tx, row, "finish", agent=req.agent)
-    return _reply(tx, retry_queue.find(tx, row.step_id))
+    STEPS.move(tx, row, "finish", agent=req.agent)
+    return _reply(tx, STEPS.find(tx, row.step_id))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.StepFail) -> rq.Step:
     """See `requests.StepFail`."""
     row = _given(tx, actor, req.agent, req.step, req.attempt)
     agents.acting(tx, actor, req.agent)
-    retry_queue.fail(svc, tx, row, req.why, agent=req.agent)
-    return _reply(tx, retry_queue.find(tx, row.step_id))
+    STEPS.fail(svc, tx, row, req.why, agent=req.agent)
+    return _reply(tx, STEPS.find(tx, row.step_id))
 
 
 def listing(svc: Service, view: View, actor: Actor, req: rq.Steps) -> rq.StepList:
@@ -124,23 +128,12 @@ def _given(tx: Tx, actor: Actor, agent: str, step: str, attempt: int) -> Blocked
     Raises:
         Refusal: BAD_TRANSITION, NOT_HOLDER, STALE_TOKEN.
     """
-    row = retry_queue.find(tx, step)
+    row = STEPS.find(tx, step)
     agents.may_act(tx, actor, agent)
     if row.state in rule.CLOSED:
         raise Refusal(Code.BAD_TRANSITION, f"{row.step_id} is {row.state} already; it stays so.",
-                      next="`coord dead list` shows what was given up.", state=row.state)
-    if attempt > row.attempts:
-        raise Refusal(
-            Code.STALE_TOKEN, f"There was no attempt {attempt} of {row.step_id}: "
-            f"{f'the last was {row.attempts}' if row.attempts else 'it was not given yet'}. "
-            "Nothing was changed.", next="Ask for the next step.",
-        )
-    if row.given_to is None or row.attempts != attempt:
-        raise Refusal(
-            Code.STALE_TOKEN, f"Attempt {attempt} of {row.step_id} is over: its time had passed, "
-            f"or it was asked for again; attempt {row.attempts} is the last. Nothing was changed.",
-            next="Ask for the next step.",
-        )
+                      next=STEPS.shown_by, state=row.state)
+    STEPS.check_attempt(row, attempt, begin=ASK_AGAIN, go_on=ASK_AGAIN)
     if row.given_to != agent:
         raise Refusal(Code.NOT_HOLDER, f"{row.step_id} is given to {row.given_to}, not to {agent}; "
                       "it stays so.", holder=row.given_to)

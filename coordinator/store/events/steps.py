@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.rules.steps import CLOSED
+from coordinator.rules.retrying import CLOSED
 from coordinator.store.events.base import Database, Event
 from coordinator.store.statements import STATEMENTS as Q
 
