@@ -63,9 +63,31 @@ hooked() {
     return 1
 }
 
+# The git directory of the call, whose first N words are options of git.
+own_dir() {
+    options=$1; shift
+    others=$(($# - options))
+    while [ "$options" -gt 0 ]; do set -- "$@" "$1"; shift; options=$((options - 1)); done
+    shift "$others"
+    "$real" "$@" rev-parse --absolute-git-dir 2>/dev/null
+}
+
+# Become PROGRAM once no other git of a session uses this index (coordinator/_git_queue.py).
+queue() {
+    program=$1; shift
+    [ -z "${GIT_INDEX_FILE-}" ] && [ -x @PYTHON@ ] && place=$(own_dir "$before" "$@") || return 0
+    exec @PYTHON@ -I -S -E @QUEUE@ "$place" "$sub" "$program" "$@"
+}
+
 ask() {
     # A git that is called by one which was let through, is part of that.
     if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then return; fi
+    queued=1
+    # What these ask git beforehand locks the index, too, so they queue first, and come back here.
+    case $sub in add|stage|rm|mv|update-index|commit)
+        [ "${COORD_GIT_INDEX-}" = "$$" ] || [ "$name" != git ] || queue "$0" "$@"
+        queued= ;;
+    esac
     if [ "$sub" = commit ]; then
         if ! hooked && nobodys "$@"; then return; fi
         if [ -x @PYTHON@ ]; then exec @PYTHON@ -P -m coordinator.git_guard commit "$real" "$@"; fi
@@ -81,12 +103,12 @@ ask() {
 }
 
 case $name in git-*) set -- "${name#git-}" "$@" ;; esac
-sub= value=
+sub= value= before=0 queued=
 for word do
-    if [ -n "$value" ]; then value=; continue; fi
+    if [ -n "$value" ]; then value=; before=$((before + 1)); continue; fi
     case $word in
-        -C|-c|--git-dir|--work-tree|--namespace|--config-env|--super-prefix|--attr-source) value=1 ;;
-        -*) ;;
+        -C|-c|--git-dir|--work-tree|--namespace|--config-env|--super-prefix|--attr-source) value=1; before=$((before + 1)) ;;
+        -*) before=$((before + 1)) ;;
         *) sub=$word; break ;;
     esac
 done
@@ -101,6 +123,9 @@ while :; do
             for word do case $word in -d|--delete) names=9 ;; -*) ;; *) names=$((names + 1)) ;; esac; done
             [ "$names" -le 2 ] || ask "$@"
             break ;;
+        # These lock the index only to note what they have read, and others' gits would fail.
+        status|diff|describe)
+            : "${GIT_OPTIONAL_LOCKS=0}"; export GIT_OPTIONAL_LOCKS; break ;;
         ''|@PASSES@) break ;;
     esac
     # Its own name for a command? What a shell does for it comes back here by itself.
@@ -113,4 +138,5 @@ while :; do
     esac
     sub=${meant%%[!A-Za-z0-9-]*}
 done
+[ -z "$queued" ] || queue "$real" "$@"
 exec "$real" "$@"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -63,6 +64,7 @@ def doctor(
         problems += _list_untrusted(root, health)
     wiring = _wiring(root, problems) if health is not None else {}
     facts["wiring"] = wiring
+    problems += _list_git_problems(root, problems)
     facts["sessions"] = sessions = no_sessions()
     facts["shims"] = made_shims = shims.installed()
     problems += _list_unused(made_shims)
@@ -104,6 +106,17 @@ def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq
         facts["sqlite"] = _sqlite()
         return None
     return health
+
+
+def _list_git_problems(root: Path, problems: list[str]) -> list[str]:
+    """A guard of commits that was replaced, and locks of git's index that nobody removes."""
+    from coordinator.wiring import git_hooks, git_repository
+
+    result = [f"git's index is locked by a git that has ended, so others fail: rm "
+              f"{shlex.quote(str(path))}" for path in git_repository.list_stale_locks(root)]
+    why = git_hooks.find_loss(root)
+    text = git_hooks.describe_loss(why)
+    return result + ([text] if why and text not in problems else [])
 
 
 def _list_untrusted(root: Path, health: rq.HealthReply | None) -> list[str]:

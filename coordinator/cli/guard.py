@@ -15,9 +15,9 @@ from coordinator.cli.app import people_only, print_json, say
 from coordinator.client.locating import locate_root
 from coordinator.commands.signatures import Argument, AsJson, command, declare_group
 from coordinator.files.state import StateDir
-from coordinator.git_guard import hooks, repository
 from coordinator.git_guard.commit_check import CommitCheck
-from coordinator.git_guard.repository import WorkTree
+from coordinator.wiring import git_hooks, git_repository
+from coordinator.wiring.git_repository import WorkTree
 from coordinator.words.refusals import Code, Exit, Refusal
 
 declare_group("guard", "Let git's hooks refuse commits and pushes of what others hold.")
@@ -34,9 +34,10 @@ def install(as_json: AsJson = False) -> None:
     """
     place = Path.cwd()
     StateDir(locate_root()).check_ours()
-    found_hooks = hooks.find_hooks(place)
+    found_hooks = git_hooks.find_hooks(place)
     changed = [hook for hook in found_hooks if hook.install()]
-    sentences = hooks.remarks(place, found_hooks)
+    git_hooks.record_by_hand(locate_root(), found_hooks)
+    sentences = git_hooks.remarks(place, found_hooks)
     if as_json:
         print_json({"items": [_item(hook) for hook in found_hooks], "next": None,
                     "notes": sentences})
@@ -55,8 +56,8 @@ def check(as_json: AsJson = False) -> int:
     """Whether the hooks are in place, and whether what is staged now may be committed."""
     place = Path.cwd()
     tree = WorkTree.of(place)
-    found_hooks = hooks.find_hooks(place, tree)
-    top, own = (tree.top, tree.own) if tree is not None else (repository.top(place), None)
+    found_hooks = git_hooks.find_hooks(place, tree)
+    top, own = (tree.top, tree.own) if tree is not None else (git_repository.top(place), None)
     text = CommitCheck(top, os.environ).commit(own, STAGED) if top is not None else ""
     missing = [hook for hook in found_hooks if hook.state() != "guarded"]
     if as_json:
@@ -76,8 +77,9 @@ def remove(as_json: AsJson = False) -> None:
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
                 typed=True)
     place = Path.cwd()
-    found_hooks = hooks.find_hooks(place)
+    found_hooks = git_hooks.find_hooks(place)
     changed = [hook for hook in found_hooks if hook.remove()]
+    git_hooks.record(locate_root(), [])
     if as_json:
         print_json({"items": [_item(hook) for hook in found_hooks], "next": None})
         return
@@ -87,7 +89,7 @@ def remove(as_json: AsJson = False) -> None:
         say("The guard is in none of git's hooks.")
 
 
-def _item(hook: hooks.Hook) -> dict[str, str]:
+def _item(hook: git_hooks.Hook) -> dict[str, str]:
     return {"hook": hook.name, "file": str(hook.path), "state": hook.state()}
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 #: Named by ours, or by what these import, at the head of a file.
 SELDOM = frozenset({
-    "coordinator.git_guard.hooks", "coordinator.git_guard.repository",
+    "coordinator.wiring.git_hooks", "coordinator.wiring.git_repository",
     "coordinator.launch.recovery", "ctypes", "difflib", "getpass", "hashlib", "inspect",
     "ipaddress", "json", "locale", "logging", "msgspec.inspect", "random", "selectors", "shlex",
     "shutil", "signal", "socket", "subprocess", "tempfile", "textwrap", "tomlkit", "tomllib",

@@ -9,18 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import msgspec
-
 from coordinator.cli.app import EndedError, complain, confirm, say
 from coordinator.cli.trust import heed
 from coordinator.client.locating import connect, locate_root
 from coordinator.client.starting import start
 from coordinator.commands.signatures import Argument, command
-from coordinator.files.content import write_atomic
 from coordinator.files.state import StateDir
-from coordinator.git_guard import hooks
 from coordinator.profiles import Profile, load, profiles
-from coordinator.wiring import exclude
+from coordinator.wiring import exclude, git_hooks
 from coordinator.wiring.command_prefix import HOOK
 from coordinator.wiring.settings_wiring import Change, Wirer
 from coordinator.words import texts
@@ -142,7 +138,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
     person should know of it. Hooks that others have too are left to `coord guard install`."""
     try:
-        found_hooks = hooks.find_hooks(root)
+        found_hooks = git_hooks.find_hooks(root)
     except Refusal as refusal:
         step = f" ({refusal.next})" if refusal.next else ""
         return [f"commits are not guarded: {refusal.message.rstrip('.')}{step}"]
@@ -150,7 +146,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     if not lacking:
         say("guard: in git's hooks already")
         return []
-    if why := hooks.shared(root, found_hooks):
+    if why := git_hooks.shared(root, found_hooks):
         return [f"commits are not guarded: {why}, and what is put there is not of this clone "
                 "alone; `coord guard install` does it all the same"]
     for hook in lacking:
@@ -164,7 +160,7 @@ def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
     say("guard: in git's hooks (a person goes on over it with COORD_GUARD=off)")
     inside = ["commits in submodules are not guarded: `coord guard install` in each does that"] if (
         (root / ".gitmodules").is_file()) else []
-    return [*hooks.remarks(root, found_hooks), *inside]
+    return [*git_hooks.remarks(root, found_hooks), *inside]
 
 
 def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False) -> None:
@@ -191,7 +187,7 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
         return
     for hook in found_hooks:
         hook.remove()
-    StateDir(root).guarded.unlink(missing_ok=True)
+    git_hooks.record(root, [])
     if found_hooks:
         still = _wired(root)
         say("guard: taken out of git's hooks" + (
@@ -205,44 +201,36 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
             if profile.wire and profile.name not in but and wirer.is_wired(profile, here=here)]
 
 
-def _find_hooks(root: Path) -> list[hooks.Hook]:
+def _find_hooks(root: Path) -> list[git_hooks.Hook]:
     """The hooks that git looks for in this clone; none where that cannot be told."""
     try:
-        return hooks.find_hooks(root)
+        return git_hooks.find_hooks(root)
     except Refusal:
         return []
 
 
-def _lacking(root: Path) -> list[hooks.Hook]:
+def _lacking(root: Path) -> list[git_hooks.Hook]:
     """The hooks that `guard_in` would ask about."""
     found_hooks = _find_hooks(root)
-    return [] if not found_hooks or hooks.shared(root, found_hooks) else [
+    return [] if not found_hooks or git_hooks.shared(root, found_hooks) else [
         hook for hook in found_hooks if hook.state() != "guarded"]
 
 
-def _hooks_of(root: Path) -> list[hooks.Hook]:
+def _hooks_of(root: Path) -> list[git_hooks.Hook]:
     """The hooks of this clone that `guard_in` has put the guard into. Nothing outside of it: what
     is recorded may have come with the folder, and name another."""
-    recorded = _guarded(root)
+    recorded = git_hooks.read_recorded(root)
     names = {Path(text).name for text in recorded}
     here = [hook for hook in _find_hooks(root) if hook.name in names]
-    own = [hooks.Hook(path) for path in (root / text for text in recorded)
+    own = [git_hooks.Hook(path) for path in (root / text for text in recorded)
            if path.is_relative_to(root)]
     return [*{hook.path: hook for hook in (*here, *own)}.values()]
-
-
-def _guarded(root: Path) -> list[str]:
-    try:
-        return msgspec.json.decode(StateDir(root).guarded.read_bytes(), type=list[str])
-    except (OSError, msgspec.DecodeError):
-        return []
 
 
 def _note_guarded(root: Path, paths: Sequence[str]) -> None:
     mine = [str(Path(path).relative_to(root)) if Path(path).is_relative_to(root) else path
             for path in paths]
-    every = list(dict.fromkeys([*_guarded(root), *mine]))
-    write_atomic(StateDir(root).guarded, msgspec.json.encode(every), 0o600)
+    git_hooks.record(root, list(dict.fromkeys([*git_hooks.read_recorded(root), *mine])))
 
 
 def _show(text: str, whole: bool, yes: bool) -> None:
@@ -268,7 +256,7 @@ def _is_alone(yes: bool) -> bool:
     return not yes and not sys.stdin.isatty()
 
 
-def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
+def _show_all(plans: Plans, guarded: Sequence[git_hooks.Hook], whole: bool,
               remove: bool = False) -> None:
     """Where nobody can be asked: all that would change, and not only what would be asked first.
 

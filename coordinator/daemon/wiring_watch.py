@@ -1,10 +1,10 @@
-"""Watching whether the agents are still asked before they write.
+"""Watching whether the agents are still asked before they write, and git before it commits.
 
 The wiring lies in files that every agent's own commands can reach, by `git clean -fdx` or a
-checkout, and a CLI follows a change at once and silently. A file of coord's own that is gone is
-written again. Any other change is reported within a second: by an event, by a message to all who
-hold something and to the agents, and by a warning as long as it lasts. The file watcher does not
-see these files, because git ignores them.
+checkout, and a CLI follows a change at once and silently. Hook managers replace git's hooks. A file
+of coord's own that is gone is written again. Any other change is reported within a second: by an
+event, by a message to all who hold something and to the agents, and by a warning as long as it
+lasts. The file watcher does not see these files, because git ignores them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coordinator.kernel.holders import notices
 from coordinator.store import events as ev
 from coordinator.store.ledger import Job, Tx, View
 from coordinator.store.rows import AgentRow, LeaseRow
-from coordinator.wiring import intact
+from coordinator.wiring import git_hooks, intact
 from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.wiring")
@@ -34,7 +34,9 @@ LOOK_S = 0.35
 AGAIN_S = 10.0
 #: How many leases are searched for agents that are to be told.
 LEASES_MAX = 2_000
-_Stamps = dict[Path, tuple[int, int, int] | None]
+#: In the place of a profile: git's own hooks.
+GIT = "git"
+_Stamps = dict[Path, tuple[int, int, int, int] | None]
 
 
 class WiringWatch:
@@ -134,8 +136,9 @@ def _is_lost(state: StateDir, home: Path, name: str) -> bool:
 
 def _judged(state: StateDir, home: Path) -> tuple[dict[str, str], _Stamps]:
     # The stamps come first, so that a change meanwhile is looked at again.
-    stamps = _stamps(intact.watched(state, home))
-    return intact.unguarded(state, home), stamps
+    stamps = _stamps([*intact.watched(state, home), *git_hooks.list_watched(state.root, home)])
+    why = git_hooks.find_loss(state.root)
+    return intact.unguarded(state, home) | ({GIT: why} if why else {}), stamps
 
 
 def _stamps(paths: list[Path]) -> _Stamps:
@@ -143,7 +146,7 @@ def _stamps(paths: list[Path]) -> _Stamps:
     for path in paths:
         try:
             status = path.stat()
-            result[path] = status.st_ino, status.st_size, status.st_mtime_ns
+            result[path] = status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns
         except OSError:
             result[path] = None
     return result
@@ -158,6 +161,8 @@ def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[s
 
 
 def _describe_loss(profile: str, why: str, sessions: list[str]) -> str:
+    if profile == GIT:
+        return git_hooks.describe_loss(why)
     whose = f"{listed(sessions)} {'is' if len(sessions) == 1 else 'are'}" if sessions else (
         f"agents of {profile} that start now are")
     return (f"{profile}: {why}: {whose} unguarded, and not asked before a write. `coord init "
@@ -170,12 +175,15 @@ def _note(tx: Tx, what: str) -> None:
 
 def _tell(tx: Tx, profile: str, why: str, keeping: set[tuple[str, str]]) -> None:
     sessions = _sessions(tx, profile, keeping)
-    tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts={"agents": sessions}))
+    facts = {} if profile == GIT else {"agents": sessions}
+    tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts=facts))
+    harm = ("A commit may take what you have not finished." if profile == GIT else
+            "What it writes of yours is found afterwards, if at all.")
     holders = {lease.locked_by
                for lease in tx.each(LeaseRow, "leases_live", tx.now, 0, None, LEASES_MAX)}
     for agent in sorted({*sessions, *holders}):
         notices.post(tx, agent, "unguarded", f"{_describe_loss(profile, why, sessions)} Tell your "
                                              "person."
                      if agent in sessions else
-                     f"{_describe_loss(profile, why, sessions)} What it writes of yours is found "
-                     "afterwards, if at all: look at your files before you go on.")
+                     f"{_describe_loss(profile, why, sessions)} {harm} Look at your files before "
+                     "you continue.")

@@ -16,8 +16,9 @@ import os
 import sys
 from pathlib import Path
 
-from coordinator.git_guard import repository, sandboxed, turn
+from coordinator.git_guard import sandboxed, turn
 from coordinator.git_guard.commit_check import IN_VIEW, OFF, SWITCH, CommitCheck
+from coordinator.wiring import git_repository
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless
 
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
     judge = top = None
     try:
         # (A commit may see a scratch tree in place of the working tree: commit.py.)
-        top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else repository.top()
+        top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else git_repository.top()
         if top is None:
             return 0  # a bare repository has no files that anybody could hold
         judge = CommitCheck(top, os.environ)
@@ -59,7 +60,8 @@ def _go_on_or_stop(refusal: Refusal, judge: CommitCheck, top: Path, hook: str) -
 
 def _unasked(top: Path, hook: str) -> int:
     """In a sandbox that keeps git from the coordinator: only what is read-only here is known."""
-    text = "" if hook == "pre-push" else sandboxed.stopped(top, repository.staged(top), "commit")
+    text = "" if hook == "pre-push" else sandboxed.stopped(
+        top, git_repository.staged(top), "commit")
     sys.stderr.write(harmless(text or (
         "coord: a sandbox keeps git from asking who holds these files: it goes on, and nobody has "
         "looked\n")))

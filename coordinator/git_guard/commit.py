@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from coordinator import _git_queue
 from coordinator.files.git import under_way
-from coordinator.git_guard import commit_view, repository
+from coordinator.git_guard import commit_view
 from coordinator.git_guard.commit_check import IN_VIEW, CommitCheck
 from coordinator.git_guard.commit_view import CommitView
 from coordinator.git_guard.program import Program
+from coordinator.wiring import git_repository
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless
 
@@ -51,7 +53,7 @@ def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> C
             or any(word.startswith(_ELSEWHERE) for word in git.options)
             or check.is_off() or not commit_view.has_hooks(git)):
         return None
-    tree = repository.WorkTree.of(top)
+    tree = git_repository.WorkTree.of(top)
     if tree is None or not (tree.own / "index").is_file() or not git.line(
             "rev-parse", "-q", "--verify", "HEAD") or under_way(tree.own):
         return None
@@ -85,6 +87,7 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
             view = find_view(git, check, top, rest)
             if view is None:
                 return None
+            _git_queue.leave(str(tree.own))  # it has an index of its own
             try:
                 head = git.line("rev-parse", "HEAD")
                 code = _committed(view, git, rest, words, judge)
@@ -235,19 +238,23 @@ def _put_index(view: CommitView, changed: dict[str, tuple[str, str]]) -> None:
 
 @contextlib.contextmanager
 def _turn(own: Path) -> Iterator[None]:
-    """One commit in a view at a time: they share the file of the message.
+    """One commit at a time: they share the file of the message, and the branch.
 
     Raises:
         Refusal: LOCKED: another does not end.
     """
-    lock = os.open(own / "coord-commit.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    if _git_queue.is_held():
+        commit_view.remove_left(own)
+        yield
+        return
+    lock = os.open(own / _git_queue.COMMIT, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     began, is_said = time.monotonic(), False
     try:
         while True:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except BlockingIOError:
+            except (BlockingIOError, PermissionError):
                 waited = time.monotonic() - began
             if waited >= WAIT_S:
                 raise Refusal(

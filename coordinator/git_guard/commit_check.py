@@ -21,9 +21,9 @@ from coordinator.client.client import Client
 from coordinator.files import ownership
 from coordinator.files.git import under_way
 from coordinator.files.roots import STATE_DIR, find_root
-from coordinator.git_guard import repository
 from coordinator.git_guard.committer import Committer
-from coordinator.git_guard.repository import Push
+from coordinator.wiring import git_repository
+from coordinator.wiring.git_repository import Push
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
@@ -73,7 +73,7 @@ class CommitCheck:
         """
         if not self.used:
             return ""
-        return self.commit_of(repository.staged(self._top, own), outcome=outcome,
+        return self.commit_of(git_repository.staged(self._top, own), outcome=outcome,
                               own=own) or self._put_aside(outcome)
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
@@ -95,7 +95,7 @@ class CommitCheck:
         # it is staged in the one that stays.
         apart = any(name in saved for name in names) or self._env.get(
             "GIT_INDEX_FILE", "").endswith(".lock")
-        doing = under_way(own or Path(repository.git("rev-parse", "--absolute-git-dir",
+        doing = under_way(own or Path(git_repository.git("rev-parse", "--absolute-git-dir",
                                                      cwd=self._top).decode().strip()))
         if doing:  # without these it would be half of that, and git would take it for done
             step = f"commit when they are free; or take all of it back: git {doing} --abort"
@@ -136,7 +136,7 @@ class CommitCheck:
         if not self.used:
             return ""
         held: dict[tuple[str, str], rq.GuardHeld] = {}
-        for push in repository.pushes(text):
+        for push in git_repository.pushes(text):
             for item in self._pushed(push, remote):
                 held.setdefault((item.path, item.holder), item)
         if not held:
@@ -151,12 +151,12 @@ class CommitCheck:
         """Why the commit may not happen: its hooks might put others' unfinished work aside."""
         if self._env.get(IN_VIEW) or not self._env.get("GIT_INDEX_FILE"):
             return ""  # others' work is not to be seen from there; or no commit is under way
-        from coordinator.git_guard import hooks
+        from coordinator.wiring import git_hooks
 
-        folder = repository.maybe("rev-parse", "--git-path", "hooks", cwd=self._top)
-        if not folder or not hooks.puts_aside(self._top / folder):
+        folder = git_repository.maybe("rev-parse", "--git-path", "hooks", cwd=self._top)
+        if not folder or not git_hooks.puts_aside(self._top / folder):
             return ""
-        unfinished = repository.unstaged(self._top)
+        unfinished = git_repository.unstaged(self._top)
         held = self._held(unfinished, "commit") if unfinished else []
         if not held:
             return ""
@@ -197,13 +197,13 @@ class CommitCheck:
         if not live:
             return []
         first = min(lease.locked_at for lease in live)
-        changed = repository.changed(self._top, push, remote, first[:19] + "Z")
+        changed = git_repository.changed(self._top, push, remote, first[:19] + "Z")
         guard_helds: list[rq.GuardHeld] = []
         for item in self._held(list(changed), "push", noted=False):
             if changed[item.path] * 1000 + 999 < from_iso(item.since):
                 continue
             place = Path(item.worktree) if item.worktree else self._top
-            if repository.unfinished(place, push.local, [item.path]):
+            if git_repository.unfinished(place, push.local, [item.path]):
                 guard_helds.append(item)
         guard_helds = self._parts_pushed(guard_helds, push)
         if guard_helds and self._off() and self._who().person:
@@ -223,14 +223,14 @@ class CommitCheck:
             for item in held:
                 if "::" in item.resource:
                     path, name = item.path, item.resource.rpartition("::")[2]
-                    began = repository.before(
+                    began = git_repository.before(
                         self._top, push.local, from_iso(item.since) // 1000)
                     place = Path(item.worktree) if item.worktree else self._top
                     versions = [
-                        None if began is None else repository.content(
+                        None if began is None else git_repository.content(
                             self._top, f"{began}:{path}"),
-                        repository.content(self._top, f"{push.local}:{path}"),
-                        repository.saved(place, path)]
+                        git_repository.content(self._top, f"{push.local}:{path}"),
+                        git_repository.saved(place, path)]
                     if not all(data is None or two is None or _concerns(
                             regions.between(path, data, two).names, name)
                             for data, two in pairwise(versions)):
@@ -249,9 +249,9 @@ class CommitCheck:
 
         with contextlib.closing(FileRegions()) as regions:
             for path in {item.path for item in held if "::" in item.resource}:
-                before = repository.content(self._top, f"HEAD:{path}")
-                after = (repository.saved(self._top, path) if path in saved
-                         else repository.content(self._top, f":{path}"))
+                before = git_repository.content(self._top, f"HEAD:{path}")
+                after = (git_repository.saved(self._top, path) if path in saved
+                         else git_repository.content(self._top, f":{path}"))
                 differ[path] = (None if before is None or after is None
                                 else regions.between(path, before, after).names)
         return [item for item in held if "::" not in item.resource
@@ -267,7 +267,7 @@ class CommitCheck:
             return []
         guard_helds: list[rq.GuardHeld] = []
         with self._client(who) as client:
-            for portion in repository.listed(named, PORTION):
+            for portion in git_repository.listed(named, PORTION):
                 guard_helds += client.call(rq.GuardCheck(
                     paths=portion, agent=who.agent, profile=who.profile, session=who.session,
                 )).items
@@ -296,7 +296,7 @@ class CommitCheck:
         """A person goes on over the guard: noted where anybody can be told, never in the way."""
         try:
             with self._client() as client:
-                for portion in repository.listed(paths, PORTION):
+                for portion in git_repository.listed(paths, PORTION):
                     client.call(rq.GuardOverride(paths=portion, by=person(), action=action))
         except Refusal as refusal:
             sys.stderr.write(f"coord: the guard is off; not noted: {refusal.message}\n")

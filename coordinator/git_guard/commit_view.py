@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files import syscalls
-from coordinator.git_guard import repository
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
 from coordinator.namespaces import kernel
 from coordinator.rules import git_commands
+from coordinator.wiring import git_repository
 from coordinator.words.resource_names import kind_of
 
 #: What the names of its folders begin with, in git's own folder of the working tree.
@@ -318,15 +318,15 @@ def is_elsewhere(environment: Mapping[str, str]) -> bool:
 
 def has_hooks(git: Program) -> bool:
     """Whether git would run a hook of the repository's own for a commit."""
-    from coordinator.git_guard import hooks
+    from coordinator.wiring import git_hooks
 
     folder = git.line("rev-parse", "--git-path", "hooks")
     return bool(folder) and any(
-        hooks.is_of_the_repository(Path(folder, name)) for name in (
+        git_hooks.is_of_the_repository(Path(folder, name)) for name in (
             "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"))
 
 
-def in_repository(git: Program) -> repository.WorkTree | None:
+def in_repository(git: Program) -> git_repository.WorkTree | None:
     """The working tree that git works in."""
     top = git.line("rev-parse", "--show-toplevel")
-    return repository.WorkTree.of(Path(top)) if top else None
+    return git_repository.WorkTree.of(Path(top)) if top else None

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from coordinator.files.git import ANSWERS
-from coordinator.git_guard import repository
+from coordinator.wiring import git_repository
 from coordinator.words.refusals import Code, Refusal
 
 
@@ -57,6 +57,6 @@ class Program:
         try:
             return subprocess.run(
                 [self.path, *self.options, *ANSWERS, *words], capture_output=True, check=False,
-                input=data or b"", timeout=repository.TIMEOUT_S, env=self._environment)
+                input=data or b"", timeout=git_repository.TIMEOUT_S, env=self._environment)
         except (OSError, subprocess.TimeoutExpired):
             return None

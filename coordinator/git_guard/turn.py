@@ -16,13 +16,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from coordinator import _git_queue
 from coordinator.client.client import Client
 from coordinator.files.git import clean_environment
-from coordinator.git_guard import repository, sandboxed
+from coordinator.git_guard import sandboxed
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
 from coordinator.rules import git_commands, git_listings
 from coordinator.settings import load
+from coordinator.wiring import git_repository
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.texts import harmless
@@ -59,7 +61,11 @@ def commit(arguments: Sequence[str]) -> int:
     code = _answered(make, lambda: _unasked(real, words) or None)
     if code is not None:
         return code
-    os.execv(real, [real, *words])
+    git, rest, _ = _called(real, words)
+    if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
+        _git_queue.enter(own, rest[0])
+    _git_queue.become(real, words)
+    raise AssertionError("it has become git")
 
 
 def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
@@ -322,7 +328,7 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
     amends = any(word.startswith("--am") for word in rest)
     if not amends and not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
         return listed, saved
-    staged = repository.staged(top)
+    staged = git_repository.staged(top)
     unstaged = git.names("diff", "--name-only", "-z", "--no-renames")
     if amends:  # git lists what differs from the commit before; it is what differs from this one
         new = {*staged, *saved.intersection(unstaged)}

@@ -40,6 +40,7 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
           "upload-*", "var", "verify-*", "version", "whatchanged", "worktree", "write-tree")
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 _HOOK = _SCRIPT.with_name("_hook.py")
+_QUEUE = _SCRIPT.with_name("_git_queue.py")
 #: How long (seconds) git may take to say where its own programs are.
 TIMEOUT_S = 5.0
 
@@ -94,7 +95,8 @@ def _written(base: Path, program: str) -> Path:
     script = _SCRIPT.read_text("utf-8")
     for sign, value in (("@REAL@", shlex.quote(str(real))), ("@ASKS@", "|".join(ASKS)),
                         ("@PASSES@", "|".join(PASSES)), ("@PYTHON@", shlex.quote(sys.executable)),
-                        ("@HOOK@", shlex.quote(str(_HOOK)))):
+                        ("@HOOK@", shlex.quote(str(_HOOK))),
+                        ("@QUEUE@", shlex.quote(str(_QUEUE)))):
         lines = [line if line.startswith("#") else line.replace(sign, value)
                  for line in script.splitlines(keepends=True)]
         script = "".join(lines)

@@ -162,3 +162,70 @@ def test_what_is_gone_from_a_persons_home_stays_gone(repo: Repo, tmp_path: Path)
     wired.unlink()
     until(lambda: "agents of claude-code that start now are unguarded" in warned(repo))
     assert not wired.exists()
+
+
+def set_aside(repo: Repo) -> None:
+    """As husky does at each `npm install`."""
+    repo.write(".husky/_/pre-commit", "#!/bin/sh\n")
+    git(repo, "config", "core.hooksPath", ".husky/_")
+
+
+def replaced(repo: Repo) -> None:
+    """As lefthook does."""
+    repo.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n")
+
+
+def not_executable(repo: Repo) -> None:
+    (repo.root / ".git/hooks/pre-commit").chmod(0o644)
+
+
+def deleted(repo: Repo) -> None:
+    (repo.root / ".git/hooks/pre-push").unlink()
+
+
+def without_hooks(repo: Repo) -> None:
+    git(repo, "config", "core.hooksPath", "/dev/null")
+
+
+def git(repo: Repo, *words: str) -> None:
+    subprocess.run(["git", *words], cwd=repo.root, check=True)
+
+
+@pytest.mark.parametrize("taken", [set_aside, replaced, not_executable, deleted, without_hooks])
+def test_a_guard_of_commits_that_is_gone_is_said_until_it_is_back(repo: Repo, taken: Callable[[Repo], None]) -> None:
+    git(repo, "init", "-q")
+    repo.coord("init")
+    repo.coord("guard", "install")
+    repo.write("a.py", "1\n")
+    with repo.client() as client:
+        client.call(rq.Acquire(agent="ann", resources=["a.py"]))
+    until(lambda: warned(repo) == "")
+    before = {path: (path.read_bytes(), path.stat().st_mode) for path in (repo.root / ".git/hooks").iterdir()}
+    taken(repo)
+    until(lambda: "commits and pushes of what others hold are unguarded" in warned(repo))
+    for command in ("doctor", "status"):
+        assert repo.coord(command).stdout.count("are unguarded") == 1
+    assert "`coord guard install` puts it right" in told(repo, "ann")
+    for path, (data, mode) in before.items():
+        path.write_bytes(data)
+        path.chmod(mode)
+    subprocess.run(["git", "config", "--unset", "core.hooksPath"], cwd=repo.root, check=False)
+    until(lambda: warned(repo) == "")
+    with repo.client() as client:
+        noted = [str(event.data["what"]) for event in client.call(rq.Events(kind="noted")).items]
+    assert len([what for what in noted if "git is unguarded" in what]) == 1, noted
+
+
+def test_a_guard_that_a_person_takes_out_is_no_loss(repo: Repo) -> None:
+    git(repo, "init", "-q")
+    repo.coord("init", "--agent", "claude-code", "--yes")
+    until(lambda: warned(repo) == "")
+    repo.coord("guard", "remove")
+    assert "unguarded" not in repo.coord("doctor").stdout
+    until(lambda: len(list(repo.root.glob(".git/hooks/pre-push"))) == 0)
+    assert warned(repo) == ""
+    repo.coord("guard", "install")
+    until(lambda: warned(repo) == "")
+    replaced(repo)
+    assert "commits and pushes of what others hold are unguarded" in repo.coord("doctor").stdout, "also before the coordinator has looked"
+    until(lambda: "are unguarded" in warned(repo))

@@ -7,8 +7,10 @@ system's bytes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +24,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How long git may take (seconds).
 TIMEOUT_S = 120.0
+#: How old (seconds) a lock of the index is that a git has left.
+STALE_S = 60.0
 _NOTHING = frozenset("0")
 
 
@@ -98,6 +102,20 @@ class WorkTree(NamedTuple):
                 return None
             hooks = Path(os.path.realpath(top / again))
         return WorkTree(top, own, common, hooks)
+
+
+def list_stale_locks(place: Path) -> list[Path]:
+    """Locks of git's index, of this working tree and linked ones, that are older than any git
+    needs: a git that was killed has left them, and each other git fails."""
+    tree = WorkTree.of(place)
+    if tree is None:
+        return []
+    result = []
+    for path in (tree.common / "index.lock", *tree.common.glob("worktrees/*/index.lock")):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > STALE_S:
+                result.append(path)
+    return result
 
 
 def top(cwd: Path | None = None) -> Path | None:

@@ -14,7 +14,7 @@ import re
 import shlex
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,17 +22,20 @@ import msgspec
 
 from coordinator.files.content import write_atomic
 from coordinator.files.roots import checkout
-from coordinator.git_guard import repository
-from coordinator.git_guard.repository import WorkTree
+from coordinator.files.state import StateDir
+from coordinator.wiring import git_repository
+from coordinator.wiring.git_repository import WorkTree
 from coordinator.words.refusals import Code, Refusal
 
 HOOKS = ("pre-commit", "pre-push")
 #: Asks whether a commit concerns nobody else, before the whole check is started.
 _QUICK = Path(__file__).resolve().parent.parent / "_pre_commit.sh"
 #: What the guard runs: it may be gone, while its Python is there.
-_PROGRAM = Path(__file__).resolve().parent / "__main__.py"
+_PROGRAM = _QUICK.parent / "git_guard/__main__.py"
 #: The folder, beside the hooks, that keeps hooks which are no shell scripts.
 KEPT = "coord-kept"
+#: Begins the record of a hook that a person has put the guard into.
+_BY_HAND = "by hand: "
 State = Literal["guarded", "missing", "old", "not executable"]
 
 _BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
@@ -234,7 +237,7 @@ def find_hooks(place: Path, here: WorkTree | None = None) -> list[Hook]:
     if here is not None and here.own == here.common and not _holds(here.common / "worktrees"):
         return _in([here.hooks])  # it is the only one: git need not be asked for more
     try:
-        repository.git("rev-parse", "--git-dir", cwd=place)
+        git_repository.git("rev-parse", "--git-dir", cwd=place)
     except Refusal as refusal:
         if checkout(str(place)) is not None:  # git does not answer there
             raise
@@ -243,9 +246,9 @@ def find_hooks(place: Path, here: WorkTree | None = None) -> list[Hook]:
             next="`git init`, or go to the repository.",
         ) from refusal
     folders: list[Path] = []
-    top = repository.top(place) or place
+    top = git_repository.top(place) or place
     for tree in dict.fromkeys([top, *_worktrees(place)]):
-        text = repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
+        text = git_repository.maybe("rev-parse", "--git-path", "hooks", cwd=tree)
         folder = Path(os.path.realpath(tree / text)) if text else None
         if folder is not None and (tree == top or folder.is_dir()):
             folders.append(folder)
@@ -275,13 +278,74 @@ def _holds(folder: Path) -> bool:
         return False
 
 
+def read_recorded(root: Path) -> list[str]:
+    """The hooks that `coord init` has put the guard into, absolute or relative to the root."""
+    return [text for text in _recorded(root) if not text.startswith(_BY_HAND)]
+
+
+def record(root: Path, hooks: Sequence[str]) -> None:
+    """Record the hooks that init has put the guard into; none: a person wants no guard here."""
+    if StateDir(root).path.is_dir():
+        write_atomic(StateDir(root).guarded, msgspec.json.encode(list(hooks)), 0o600)
+
+
+def record_by_hand(root: Path, hooks: Iterable[Hook]) -> None:
+    """Record the hooks that a person has put the guard into: their loss is reported, and init does
+    not remove them."""
+    names = (f"{_BY_HAND}{hook.name}" for hook in hooks)
+    record(root, list(dict.fromkeys([*_recorded(root), *names])))
+
+
+def _recorded(root: Path) -> list[str]:
+    try:
+        return msgspec.json.decode(StateDir(root).guarded.read_bytes(), type=list[str])
+    except (OSError, msgspec.DecodeError):
+        return []
+
+
+def list_watched(root: Path, home: Path) -> list[Path]:
+    """The files that decide whether git runs the guard here: its settings and its hooks."""
+    tree = WorkTree.of(root)
+    if tree is None:
+        return [StateDir(root).guarded]
+    settings = [tree.common / "config", tree.own / "config.worktree", home / ".gitconfig",
+                home / ".config/git/config"]
+    return [StateDir(root).guarded, *settings, *(tree.hooks / name for name in HOOKS)]
+
+
+def find_loss(root: Path) -> str:
+    """Why a hook that the guard was put into does not guard any more; empty if all do."""
+    names = {Path(text.removeprefix(_BY_HAND)).name for text in _recorded(root)}
+    if not names:
+        return ""
+    try:
+        hooks = {hook.name: hook for hook in find_hooks(root)[: len(HOOKS)]}  # of this tree
+        states = {name: hook.state() for name, hook in hooks.items()}
+    except Refusal as refusal:
+        return refusal.message.rstrip(".")
+    lost = sorted(name for name in names if states.get(name) not in ("guarded", "old"))
+    if not lost:
+        return ""
+    if states.get(lost[0]) == "not executable":
+        return f"{hooks[lost[0]].path} cannot be executed"
+    folder = next(iter(hooks.values())).path.parent
+    asks = "does not ask" if len(lost) == 1 else "do not ask"
+    return f"git runs the hooks of {folder}, where {' and '.join(lost)} {asks} coord"
+
+
+def describe_loss(why: str) -> str:
+    """A loss of the guard in a sentence, with the command that mends it."""
+    return (f"git: {why}: commits and pushes of what others hold are unguarded. "
+            "`coord guard install` puts it right.")
+
+
 def shared(place: Path, hooks: list[Hook]) -> str:
     """Why these hooks are not this clone's alone; empty if they are."""
-    text = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    text = git_repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
     if (text.split()[0] if text else "") in ("global", "system"):
         return "core.hooksPath is set for all repositories"
     for folder in dict.fromkeys(hook.path.parent for hook in hooks):
-        if repository.maybe("ls-files", "--", str(folder), cwd=place):
+        if git_repository.maybe("ls-files", "--", str(folder), cwd=place):
             return f"git tracks what is in {folder}"
     return ""
 
@@ -289,7 +353,7 @@ def shared(place: Path, hooks: list[Hook]) -> str:
 def remarks(place: Path, hooks: list[Hook]) -> list[str]:
     """What a person should know of where the hooks lie."""
     result = []
-    text = repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
+    text = git_repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
     scope = text.split()[0] if text else ""
     if scope in ("global", "system"):
         result.append("core.hooksPath is set for all repositories: the guard is in all of them, "
@@ -300,7 +364,7 @@ def remarks(place: Path, hooks: list[Hook]) -> list[str]:
             result.append(f"husky writes {folder} anew at `npm install`: `coord guard install` "
                           "again "
                           "then; `coord guard check` tells.")
-        elif repository.maybe("ls-files", "--", *(
+        elif git_repository.maybe("ls-files", "--", *(
             str(hook.path) for hook in hooks if hook.path.parent == folder
         ), cwd=place):
             result.append(f"{folder} is tracked by git: what was put in there is of this machine; "
@@ -310,7 +374,7 @@ def remarks(place: Path, hooks: list[Hook]) -> list[str]:
 
 
 def _worktrees(place: Path) -> list[Path]:
-    text = repository.maybe("worktree", "list", "--porcelain", cwd=place) or ""
+    text = git_repository.maybe("worktree", "list", "--porcelain", cwd=place) or ""
     trees = [Path(line.removeprefix("worktree ")) for line in text.splitlines()
              if line.startswith("worktree ")]
     return [tree for tree in trees if tree.is_dir()]
