@@ -18,6 +18,7 @@ nobodys() {
             --) case $last in --*=*) ;; --*|-*[mFCct]) return 1 ;; esac  # is it a message?
                 break ;;
             --p*|--i*|--e*) return 1 ;;  # these ask the user, or read more names
+            --am*) return 1 ;;  # whose commit is it?
             --*) case $sub$word in rm--q*) return 1 ;; esac ;;
             -*[pi]*) return 1 ;;
             -*q*) [ "$sub" != rm ] || return 1 ;;
@@ -25,6 +26,8 @@ nobodys() {
         esac
         last=$word
     done
+    head=
+    [ "$sub" != commit ] || head=$("$real" rev-parse --verify HEAD 2>/dev/null) || return 1
     place=$("$real" rev-parse --show-toplevel --git-path MERGE_HEAD 2>/dev/null) || return 1
     top=${place%
 *}
@@ -47,7 +50,7 @@ nobodys() {
     done
     [ -n "$placed" ] || set -- "$@" $ours
     {
-        printf '%s\0' "$top" "$asked"
+        printf '%s\0' "$top" "$asked${head:+ $head}"
         "$real" -c core.quotePath=false -c core.fsmonitor=false -c submodule.recurse=false "$@" </dev/null
         printf '\0%s' "$?"
     } 2>/dev/null | @PYTHON@ -I -S -E @HOOK@ - =git closed 5 >/dev/null 2>&1
@@ -118,6 +121,7 @@ while :; do
         @ASKS@) ask "$@"; break ;;
         branch) case " $* " in *" -m"*|*" -M"*|*" -f"[mM]*|*" --mov"*) ask "$@" ;; esac; break ;;
         fetch) case " $* " in *" -u"*|*" --update-h"*) ask "$@" ;; esac; break ;;
+        worktree) case " $* " in *" remove "*|*" move "*) ask "$@"; queued= ;; esac; break ;;
         symbolic-ref)  # with one name it reads, and prompts of shells do that all the time
             names=0
             for word do case $word in -d|--delete) names=9 ;; -*) ;; *) names=$((names + 1)) ;; esac; done

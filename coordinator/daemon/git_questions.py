@@ -5,7 +5,7 @@ check (git_guard/) takes much longer to start. The answer is never "no". If othe
 it, or if the question is not simple, the answer is to run the full check, which decides and
 explains.
 
-    TOP NUL SUBCOMMAND NUL <what git says that it would take in> NUL <git's exit code>
+    TOP NUL SUBCOMMAND [HEAD] NUL <what git says that it would take in> NUL <git's exit code>
 
 The module also ends the turn of a git command when its process ends. It watches these processes by
 pidfd on Linux, in memory. After a restart a turn ends with its lease, within two minutes.
@@ -26,17 +26,19 @@ import msgspec
 
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.use_cases import Steps, look_and_write
 from coordinator.rules import git_listings
 from coordinator.slices.guard import git_turns
 from coordinator.store.ledger import Job, Tx
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Refusal
+from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.git")
 #: The codes of an answer: nobody else's; the full check has to decide.
 NOBODYS, WEIGH = 0, 20
+#: How many commits are remembered, to know whose a replaced one is.
+COMMITS_MAX = 10_000
 #: Files of one question.
 FILES_MAX = 500
 #: How what git says is read, and with which codes it has then said all: 1 is "nothing to commit",
@@ -54,10 +56,14 @@ class GitQuestions:
 
     def __init__(self, router: RequestRouter) -> None:
         self._router = router
+        #: Notes which agent commits on top of which commit.
+        self.note_commit: Callable[[str, str], None] = lambda parent, agent: None
 
     def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None],
             caller: int) -> None:
         """Answer one; `caller` is the process that asks."""
+        parent = payload.split(b"\0", 2)[1].partition(b" ")[2].decode("ascii", "replace") if (
+            payload.count(b"\0") > 1) else ""
         paths = self._paths(payload)
         if paths is None:
             answer(Answer(WEIGH))
@@ -65,6 +71,8 @@ class GitQuestions:
 
         def held(value: Any) -> None:
             if isinstance(value, rq.GuardHeldList) and not value.items:
+                if value.agent is not None and parent:
+                    self.note_commit(parent, value.agent)
                 answer(Answer(NOBODYS))
             elif isinstance(value, rq.GuardHeldList) and value.agent is None:
                 self._router.ask("agent_of_process", _encode({"pid": caller}), None, known)
@@ -89,6 +97,7 @@ class GitQuestions:
         """The absolute names of what would be taken in; None if the full check has to read them."""
         head, _, code = payload.rpartition(b"\0")
         top, name, data = [*head.split(b"\0", 2), b"", b""][:3]
+        name = name.partition(b" ")[0]
         tree = self._router.service.tree
         root = os.fsdecode(top)
         if root != str(tree.root) and root not in tree.worktrees():
@@ -119,12 +128,18 @@ class GitProcesses:
         self._agent_of = agent_of
         #: descriptor of a process -> whose git it is.
         self._running: dict[int, str] = {}
+        self._commits: dict[str, str] = {}
         #: Called when one has ended.
         self.on_end: Callable[[], None] = lambda: None
 
     def take(self, svc: Service, req: rq.GitTurn) -> Steps:
         """See `requests.GitTurn`."""
         agent = self._agent_of(req.pid) or ""
+        if agent and (refusal := self._find_replaced(agent, req)) is not None:
+            return refusal
+        if req.parent is not None:
+            self.note_commit(req.parent, agent)
+            return rq.GitTurnTaken(agent=agent or None)
         try:
             process = os.pidfd_open(req.pid)
         except (OSError, OverflowError):
@@ -145,6 +160,28 @@ class GitProcesses:
             self._running[process] = agent
             self._loop.add_reader(process, self._ended, process)
         return taken
+
+    def note_commit(self, parent: str, agent: str) -> None:
+        """An agent is about to commit on top of this commit. Kept in memory, the latest last."""
+        self._commits.pop(parent, None)
+        if agent:
+            self._commits[parent] = agent
+        if len(self._commits) > COMMITS_MAX:
+            del self._commits[next(iter(self._commits))]
+
+    def _find_replaced(self, agent: str, req: rq.GitTurn) -> Refusal | None:
+        """The refusal of a command that takes another present agent's commit out of the branch."""
+        others = {other for parent in req.replaces
+                  if (other := self._commits.get(parent, agent)) != agent}
+        present = self._router.look(lambda view: sorted(
+            other for other in others if (row := view.agent(other)) and row.state != "gone"))
+        if not isinstance(present, list) or not present:
+            return None
+        return Refusal(
+            Code.LOCKED, f"`{req.command[:200]}` would replace a commit of {listed(present)}. It "
+            "was not run, and nothing was changed.",
+            next="Make a commit of your own on top: `git commit`, or `git revert COMMIT`.",
+            holders=present)
 
     def renew(self) -> None:
         """Renew the turns of running processes."""

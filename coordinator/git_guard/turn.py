@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from coordinator import _git_queue
 from coordinator.client.client import Client
 from coordinator.files.git import clean_environment
@@ -34,6 +36,8 @@ T = TypeVar("T")
 RUN, HAS_TURN, STOP = 0, 10, 1
 #: How often (seconds) it is asked again while others are at work.
 AGAIN_S = 0.25
+#: How many commits that a command replaces are asked about.
+REPLACED_MAX = 200
 #: How often a command's own name may stand for another one.
 ALIASES_MAX = 10
 #: How a commit tells what it would have.
@@ -55,6 +59,7 @@ def commit(arguments: Sequence[str]) -> int:
     real, *words = arguments
 
     def make() -> int | None:
+        _announce(real, words)
         code = beside_others(real, words)
         return code if code is not None else _judged(real, os.getpid(), words) or None
 
@@ -66,6 +71,22 @@ def commit(arguments: Sequence[str]) -> int:
         _git_queue.enter(own, rest[0])
     _git_queue.become(real, words)
     raise AssertionError("it has become git")
+
+
+def _announce(real: str, words: list[str]) -> None:
+    """Tell the coordinator on top of which commit this one is made.
+
+    Raises:
+        Refusal: LOCKED: it would replace another agent's.
+    """
+    git, rest, top = _called(real, words)
+    check = CommitCheck(Path(top), os.environ) if top else None
+    head = git.line("rev-parse", "-q", "--verify", "HEAD")
+    if check is None or not check.used or check.is_off() or not head or rest[:1] != ["commit"]:
+        return
+    request = _make_request(git, check, os.getpid(), rest, Path(top))
+    with Client(check.root, agent="", token=None) as client:
+        client.call(msgspec.structs.replace(request, parent=head))
 
 
 def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
@@ -119,23 +140,59 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
     check = CommitCheck(Path(top), os.environ) if top else None
     if check is None or not check.used or not rest:
         return RUN
+    if (trees := _list_moved_trees(git, top, rest)) is not None:
+        for tree in trees:
+            _wait_for_turn(check.root, _make_request(git, check, pid, rest, tree))
+        return HAS_TURN if trees else RUN
     if git_commands.stays_in_git(rest) and not _is_shared(git, top, rest[0]):
         return RUN
     if _takes_in(rest):
         return _taken_in(git, check, Path(top), rest)
-    if rest[0] in ("update-ref", "symbolic-ref", "branch") and _passes(git, rest):
+    if rest[0] in _OF_HEAD and _passes(git, rest):
         return RUN
     names_commit = partial(_names_commit, git, top, rest[0])
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
         if rest[0] == "stash":
             return _put_aside(git, check, rest)
         return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
-    tree = Path(top) if _is_usual(git, top) else check.root
+    _wait_for_turn(check.root, _make_request(
+        git, check, pid, rest, Path(top) if _is_usual(git, top) else check.root))
+    return HAS_TURN
+
+
+def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],
+                  tree: Path) -> rq.GitTurn:
     if tree.is_relative_to(check.root):  # which the coordinator may see elsewhere
         tree = tree.relative_to(check.root)
-    _wait_for_turn(check.root, rq.GitTurn(
-        pid=pid, top=str(tree), command=" ".join(["git", *rest])))
-    return HAS_TURN
+    return rq.GitTurn(pid=pid, top=str(tree), command=" ".join(["git", *rest]),
+                      replaces=_list_replaced(git, rest))
+
+
+def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | None:
+    """The working trees that a command removes or moves, or whose branch it renames; None where it
+    is no such command."""
+    if (text := git_commands.ended_tree(rest)) is not None:
+        return [Path(os.path.realpath(Path(top, git.line("rev-parse", "--show-prefix"), text)))]
+    branch = git_commands.moved_branch(rest)
+    if branch is None:
+        return None
+    place, trees = Path(), []
+    for line in git.line("worktree", "list", "--porcelain").splitlines():
+        word, _, text = line.partition(" ")
+        place = Path(text) if word == "worktree" else place
+        if (word, text) == ("branch", f"refs/heads/{branch}"):
+            trees.append(place)
+    return trees
+
+
+def _list_replaced(git: Program, rest: list[str]) -> list[str]:
+    """The parents of the commits that this command takes out of the branch."""
+    kept = git_commands.kept_commit(rest)
+    if kept is None or not git.line("rev-parse", "-q", "--verify", f"{kept}^{{commit}}"):
+        return []
+    text = git.line("rev-list", "--first-parent", "--parents", f"-n{REPLACED_MAX}", "HEAD",
+                    f"^{kept}")
+    return [words[1] for line in text.splitlines() if len(words := line.split()) > 1]
 
 
 def _takes_in(rest: list[str]) -> bool:

@@ -37,7 +37,7 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
           "patch-id", "prune*", "push", "range-diff", "receive-pack", "reflog", "remote*",
           "repack", "replace", "request-pull", "rerere", "rev-*", "send-*", "shortlog",
           "show*", "status", "stripspace", "tag", "unpack-*", "update-server-info",
-          "upload-*", "var", "verify-*", "version", "whatchanged", "worktree", "write-tree")
+          "upload-*", "var", "verify-*", "version", "whatchanged", "write-tree")
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 _HOOK = _SCRIPT.with_name("_hook.py")
 _QUEUE = _SCRIPT.with_name("_git_queue.py")

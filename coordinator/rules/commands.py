@@ -89,23 +89,36 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
         files: of what `either` gives, what is known to be a file. Of all others nobody knows.
     """
     wide: list[tuple[tuple[str, ...], str]] = []
+    ended: list[Wide] = []
     for below, words in _placed(command):
         if words[:1] != ["git"]:
             continue
         bare = _bare(words)
         is_file = _either(below, bare) in files
-        if git_commands.wide(_of_folder(below, bare), (lambda word: False) if is_file else None):
+        tree = _find_ended_tree(below, bare)
+        if tree is not None:
+            ended.append(Wide(" ".join(bare), Folder(tree)))
+        elif git_commands.wide(_of_folder(below, bare), (lambda word: False) if is_file else None):
             wide.append((tuple(words), " ".join(words if "<" in words else bare)))
     if not wide:
-        return []
+        return ended
     certain = git_folders.folders(command)
-    wides: list[Wide] = []
+    wides = ended
     for called, text in dict.fromkeys(wide):
         folders = certain.get(called, [])
         # (A command within a command, as `bash -c` has it, is not among them.)
         sure = len(folders) >= sum(other == called for other, _ in wide)
         wides += [Wide(text, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
     return wides
+
+
+def _find_ended_tree(below: str | None, words: Sequence[str]) -> str | None:
+    """The working tree that it ends, seen from where the whole command begins."""
+    tree, begins = git_commands.ended_tree(git_commands.git_command(words)), (
+        git_commands.folder(words))
+    if tree is None or below is None or begins is None or _UNKNOWN & set(tree):
+        return None
+    return posixpath.join(below, begins, tree)
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:

@@ -15,6 +15,8 @@ _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
 #: Options by which they end, or tell of what is under way, and change no file.
 _ONLY_IN_GIT = frozenset({"--abort", "--quit", "--show-current-patch"})
+_ENDING_A_REBASE = frozenset({"--continue", "--skip", "--abort", "--quit", "--edit-todo",
+                             "--show-current-patch"})
 #: Of these a word that only reads.
 _ONLY_READING = {"bisect": ["log"], "sparse-checkout": ["list"]}
 #: They take files into the index, or out of it.
@@ -193,6 +195,41 @@ _WIDE: dict[str, Callable[[_Command], bool]] = {
     "checkout": _checks_out_all, "restore": _restores_all, "add": _adds_all, "stage": _adds_all,
     "commit": _commits_all, "apply": _applies,
 }
+
+
+def ended_tree(rest: Sequence[str]) -> str | None:
+    """The working tree that `git worktree` removes, or moves away from those who work in it."""
+    if rest[:1] != ["worktree"]:
+        return None
+    plain = _parsed("worktree", rest[1:])[0]
+    return plain[1] if plain[:1] in (["remove"], ["move"]) and len(plain) > 1 else None
+
+
+def moved_branch(rest: Sequence[str]) -> str | None:
+    """The branch that `git branch` gives another name, where it is named; also in the working tree
+    that it is checked out in."""
+    if rest[:1] != ["branch"]:
+        return None
+    plain, flags = _parsed("branch", rest[1:])
+    moves = any(flag == "--move" or (flag[:2] != "--" and {"m", "M"}.intersection(flag))
+                for flag in flags)
+    return plain[0] if moves and len(plain) > 1 else None
+
+
+def kept_commit(rest: Sequence[str]) -> str | None:
+    """The last commit that stays on the branch where this command takes newer ones out of it, as it
+    is written: an amended commit's parent, what is reset to, what is rebased on."""
+    if not rest or only_tells(rest):
+        return None
+    name, args = rest[0], list(rest[1:])
+    plain, flags = _parsed(name, args)
+    if name == "commit":
+        return "HEAD^" if any(flag.startswith("--am") for flag in flags) else None
+    if name == "reset":
+        return plain[0] if len(plain) == 1 and "--" not in args else None
+    if name == "rebase" and not _ENDING_A_REBASE.intersection(flags):
+        return plain[0] if plain else "@{upstream}"
+    return None
 
 
 class BroughtBack(NamedTuple):

@@ -402,3 +402,58 @@ def test_what_git_did_in_its_turn_is_held_against_nobody(repo: Stand) -> None:
     assert agent.does("make -s up 2>&1") == 0, agent.said
     repo.coord("lock", "a.py", "--agent", "ann")
     assert asked(repo, agent, "PostToolUse", **call, tool_response={"stdout": "", "stderr": ""}) == {}
+
+
+#: What would end the tree in which another works, or give its branch another name.
+OF_TREES = ("git worktree remove --force ../w1", "git worktree remove ../w1 -f", "git worktree move ../w1 ../w9", "git -C . worktree move ../w1 ../w9",
+            "cd sub && git worktree remove -f ../../w1", "git branch -m side other", "git branch -M side other", "git branch --move side other")
+
+
+@ONCE
+def test_the_tree_in_which_another_works_is_not_taken_away(repo: Stand) -> None:
+    tree = repo.root.parent / "w1"
+    repo.run("git", "worktree", "add", "-q", "-b", "side", "../w1")
+    repo.write("sub/x", "x\n")
+    repo.coord("lock", "a.py", "--agent", "ann", cwd="../w1")
+    (tree / "a.py").write_text("hers\n")
+    (tree / "untracked").write_text("a program of hers\n")
+    before = sorted(path.name for path in tree.iterdir())
+    agent = repo.agent()
+    for command in OF_TREES:
+        assert agent.does(f"({command}) 2>&1") != 0 and "ann" in "\n".join(agent.said), (command, agent.said)
+        assert sorted(path.name for path in tree.iterdir()) == before and (tree / "a.py").read_text() == "hers\n", command
+        assert str(tree) in repo.run("git", "worktree", "list").stdout and "side" in repo.run("git", "branch").stdout
+    # What is nobody's goes, and what only reads is never asked about.
+    repo.coord("unlock", "a.py", "--agent", "ann", cwd="../w1")
+    for command in ("git worktree list", "git worktree prune", "git worktree add -q ../w2", "git worktree move ../w2 ../w3", "git worktree remove ../w3",
+                    "git branch -m side other", "git branch -q loose && git branch -m loose moved && git branch -D moved", "git worktree remove -f ../w1"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    assert not tree.exists()
+
+
+#: What would take the other's commit out of the branch.
+REPLACES = ("git commit -q --amend -m mine", "git commit --amend --no-edit -q", "echo 3 > b.py; git add b.py; git -c user.name=Me commit -q --amend -m mine",
+            "git reset -q --soft HEAD~1", "git reset -q --soft HEAD^", "git reset -q HEAD~1", "git reset -q --hard HEAD~2", "git rebase -q HEAD~1 --autosquash",
+            "git rebase -q --onto topic HEAD~2")
+
+
+@ONCE
+def test_a_commit_of_another_is_not_replaced(repo: Stand) -> None:
+    repo.run("git", "commit", "-q", "--allow-empty", "-m", "two")
+    ann, bob = repo.agent(), repo.agent()
+    assert ann.does("echo 2 > a.py; git add a.py; git commit -qm hers -- a.py") == 0, ann.said
+    before = repo.run("git", "log", "--format=%H").stdout
+    for command in REPLACES:
+        assert bob.does(f"({command}) 2>&1") != 0 and "would replace a commit of" in "\n".join(bob.said), (command, bob.said)
+        assert repo.run("git", "log", "--format=%H").stdout == before, command
+        bob.does("git restore --staged b.py; git checkout -q -- b.py")
+    # Its own it may say otherwise, also below another's that it does not touch; and a person does what a person does.
+    assert ann.does("git commit -q --amend -m better") == 0 and repo.run("git", "log", "--format=%s", "-1").stdout == "better\n", ann.said
+    assert bob.does("echo 4 > b.py; git add b.py; git commit -qm his -- b.py && git commit -q --amend -m 'his own' && git reset -q --soft HEAD~1 && git commit -qm again -- b.py") == 0, bob.said
+    assert repo.run("git", "log", "--format=%s", "-3").stdout.split("\n")[:2] == ["again", "better"]
+    assert repo.run("git", "commit", "-q", "--amend", "-m", "a person").returncode == 0
+    # What has left defends nothing.
+    assert bob.does("git commit -q --amend -m 'once more'") == 0
+    assert ann.ends() == 0
+    repo.run("git", "reset", "-q", "--soft", "HEAD~1")
+    assert bob.does("(git commit -q --amend -m 'taken over') 2>&1") == 0, bob.said

@@ -95,7 +95,10 @@ class Deciding(Asking):
         """
         return self.call(rq.ReviewUndo(review=review, by=by))
 
-    def git_turn(self, pid: int, top: str, command: str) -> rq.GitTurnTaken:
+    def git_turn(
+        self, pid: int, top: str, command: str, *, replaces: Sequence[str] = (),
+        parent: str | None = None,
+    ) -> rq.GitTurnTaken:
         """A git command is about to change a whole working tree. It may, if nobody else is at work
         in the tree. Until its process ends nobody else is granted anything there.
 
@@ -106,8 +109,13 @@ class Deciding(Asking):
             pid: The process that becomes git, on this machine.
             top: The top of its working tree, absolute or from the root.
             command: As it was called, for others to read.
+            replaces: The parents of commits that it takes out of the branch. Refused where one of
+                these commits is another agent's.
+            parent: Of a commit: the commit that it is made on top of. It takes no turn then.
         """
-        return self.call(rq.GitTurn(pid=pid, top=top, command=command))
+        return self.call(rq.GitTurn(
+            pid=pid, top=top, command=command, replaces=listed(replaces), parent=parent,
+        ))
 
     def guard_check(
         self, paths: Sequence[str], *, agent: str | None = None, profile: str = "",

@@ -71,3 +71,8 @@ class GitTurn(Request[GitTurnTaken]):
     """The top of its working tree, absolute or from the root."""
     command: Words
     """As it was called, for others to read."""
+    replaces: list[Name] = []
+    """The parents of commits that it takes out of the branch. Refused where one of these commits is
+    another agent's."""
+    parent: Name | None = None
+    """Of a commit: the commit that it is made on top of. It takes no turn then."""

@@ -4489,6 +4489,10 @@ export interface components {
             top: string;
             /** @description As it was called, for others to read. */
             command: string;
+            /** @description The parents of commits that it takes out of the branch. Refused where one of these commits is another agent's. */
+            replaces?: string[];
+            /** @description Of a commit: the commit that it is made on top of. It takes no turn then. */
+            parent?: string | null;
         };
         /**
          * GuardCheckBody
