@@ -66,7 +66,7 @@ class Annotations(Following):
         """What stands at a place."""
 
     @abstractmethod
-    def term(self, path: str, at: str, one: Term) -> Values:
+    def term(self, path: str, scope: str, expression: Term) -> Values:
         """What an expression may stand for, seen from a scope."""
 
     def annotated(

@@ -16,13 +16,13 @@ from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
 from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.languages import is_known, row_of
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import misfit, overrides, swapped
 from coordinator.meaning.terms import Term, term
 from coordinator.meaning.values import COMMON, Hit, Place, Value
 from coordinator.meaning.world import Stored, World
+from coordinator.regions.languages import has_meaning, syntax_of
 
 #: Files that use a name are looked at up to so many; more are for a person.
 FILES_MAX = 2000
@@ -42,7 +42,7 @@ def judge(
         old, new: the file's bytes before and after; None where it is not there.
         held: what the asker has leases on (`outcomes.concluded`).
     """
-    if not is_known(path):
+    if not has_meaning(path):
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
     before = Facts() if old is None else facts_of(path, old)
     after = Facts() if new is None else facts_of(path, new)
@@ -263,7 +263,7 @@ class _Judge:
     def _guessed(self, file: str, facts: Facts, site: Site, other_term: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
         if (other_term.name in COMMON or other_term.name in _CONSTRUCTORS
-                or row_of(file) is not None):
+                or syntax_of(file) is not None):
             return  # (of other languages the names that all objects have are not known)
         places = [place for place in self.changes.places if place.name == other_term.name]
         if len(places) != 1 or not self._is_alone(places[0]):
@@ -370,8 +370,8 @@ class _Judge:
     def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
         was = both(self.old, base, sub, place.name)
         now = both(self.new, base, sub, place.name)
-        row = row_of(file)
-        rest = (Param("...", "*", False),) if row is not None and row.fewer else ()
+        syntax = syntax_of(file)
+        rest = (Param("...", "*", False),) if syntax is not None and syntax.fewer else ()
         if was is None or now is None or not overrides(was[0], (*was[1], *rest)) or overrides(
                 now[0], (*now[1], *rest)):
             return

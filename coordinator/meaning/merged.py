@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from coordinator.meaning.facts import Facts
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.frames import Versions
 from coordinator.meaning.judging import breaks_of
-from coordinator.meaning.outcomes import Break
+from coordinator.meaning.outcomes import Break, Versions
 from coordinator.meaning.world import Stored
 
 #: The files of one version, by path; None where it is not there.

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from coordinator.meaning import heads
 from coordinator.meaning.binding import Binder
 from coordinator.meaning.expressions import alias, annotation, encodable
-from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name
-from coordinator.meaning.places import regions_of
+from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name, regions_of
+from coordinator.regions import reader
 
 #: Larger files (bytes) have no facts.
 FILE_BYTES_MAX = 2_000_000
@@ -31,20 +31,21 @@ def read(data: bytes) -> Facts:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
-        reader = _Reader()
-        reader.module(tree)
-        return Facts(
-            reader.scopes, reader.used(), reader.markers, reader.exports, regions_of(tree, data),
-        )
+        walk = _Walk()
+        walk.module(tree)
     except SyntaxError as bad:
         return Facts(note=f"no Python that can be read (line {bad.lineno or 1})")
     except (RecursionError, MemoryError):
         return Facts(note="nested too deeply")
     except (ValueError, LookupError):
         return Facts(note="no Python that can be read")
+    outline = reader.outline(data, "python")
+    if outline.note:
+        return Facts(note=outline.note)
+    return Facts(walk.scopes, walk.used(), walk.markers, walk.exports, regions_of(outline))
 
 
-class _Reader(Binder):
+class _Walk(Binder):
     """One walk over a tree."""
 
     def __init__(self) -> None:

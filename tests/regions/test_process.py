@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.regions.grammar import outline
-from coordinator.regions.process import Outlines
+from coordinator.regions.reader import outline
+from coordinator.source.outlines import Outlines
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.regions.held import held

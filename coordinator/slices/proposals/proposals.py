@@ -34,8 +34,7 @@ from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, open
 from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Looked, Whole
 from coordinator.looking.spliced import ABSENT, NewText, content_name, spliced
-from coordinator.meaning.languages import is_known
-from coordinator.regions.languages import language_of
+from coordinator.regions.languages import has_meaning, language_of
 from coordinator.rules import patches
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -346,7 +345,7 @@ def _check_readable(svc: Service, path: str, shown: str, data: bytes, made: byte
 def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
             after: bytes) -> list[str]:
     """Whom it breaks elsewhere: told, not refused, for nobody holds anything here."""
-    if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not has_meaning(path):
         return []
     found = svc.impact.judge(path, before, after, set(), 2.0)
     refusal = svc.impact.refuse(found, set()) if not isinstance(found, str) else None
