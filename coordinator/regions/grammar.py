@@ -1,8 +1,7 @@
 """Grammars and queries, compiled when they are first needed, and kept.
 
-The only module that loads grammars, which are native code: a fault in one ends its process. So the
-coordinator and the command ask another process (`coordinator.source`); this runs in that one (and
-in benchmarks and tests). It keeps nothing of any file.
+The only module that loads grammars. They are native code: a fault in one ends its process. So they
+run in the worker (`coordinator.source`), in benchmarks and in tests.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from coordinator.regions.languages import languages, read_queries
 
-#: Patterns below this line of a query begin at the root. Tried at each node, as the others are, they
-#: would take as long as these.
+#: Patterns below this line of a query begin at the root. Tried at each node, as the others are,
+#: they would take as long as these.
 _AT_ROOT = "\n; At the root:\n"
 Captures = dict[str, list[Node]]
 

@@ -1,8 +1,7 @@
 """The one reader of source code: what is asked of a file's bytes, from one parse by its grammar.
 
-That is its outline, what a merge asks (`reading`), and errors that no grammar tells. The facts of
-its meaning are made of the same parse (`coordinator.meaning.file_facts`). Loads grammars, so it
-runs in the worker (and in benchmarks and tests). Keeps nothing of any file.
+That is its outline, what a merge asks (`reading`), and errors that no grammar tells. Meaning takes
+its facts from the same parse. Runs where `grammar` does, and keeps nothing of any file.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from coordinator.regions import names
 from coordinator.regions.grammar import Captures, load, match_regions, parse
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import FILE_BYTES_MAX, Mark, MarkKind, Outline, divide, whole
-from coordinator.regions.reading import Body, Piece, PythonNames, Reading
+from coordinator.regions.reading import Body, Piece, Reading
 
 #: Files in which more is marked are not divided.
 MARKS_MAX = 200_000
@@ -140,24 +139,25 @@ def read_for_merge(data: bytes, language: str | None) -> Reading:
         if mark.kind in ("class", "namespace"):
             pieces += [_piece(child, imports, body.start_byte)
                        for child in (*_list_comments(inner, body), *body.named_children)]
+    names_of_python = None
+    if language == "python":
+        from coordinator.regions import python_names  # it takes ms to load
+
+        names_of_python = python_names.read(data)
     return Reading(
         parsed.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
-        _read_names(data) if language == "python" else None,
+        names_of_python,
     )
-
-
-def _read_names(data: bytes) -> PythonNames | None:
-    from coordinator.regions import python_names  # it takes ms to load, and only a merge asks
-
-    return python_names.read(data)
 
 
 def find_errors(data: bytes, language: str | None) -> str:
     """What is wrong with these bytes that the grammar does not tell; empty: nothing, or it could
     not be told."""
-    from coordinator.regions.python_errors import misread  # as above
+    if language != "python":
+        return ""
+    from coordinator.regions import python_names  # it takes ms to load
 
-    return misread(data) if language == "python" else ""
+    return python_names.find_errors(data)
 
 
 def _body(node: Node) -> tuple[Node | None, Node | None]:

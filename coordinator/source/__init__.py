@@ -1,2 +1,2 @@
-"""Reading source code in a process of its own: `questions` go to `worker`, `reader_process` asks
-them; what is asked of one file is in `outlines`, what of a repository in `meaning`."""
+"""Reading source code in a process of its own. `reader_process` asks `worker` what `protocol` has:
+of single files by `outlines`, of a repository by `meaning`."""

@@ -14,16 +14,7 @@ from threading import Event, Thread
 import msgspec
 
 from coordinator.meaning.outcomes import Break, Outcome, Versions
-from coordinator.source.questions import (
-    FindMisfits,
-    JudgeChange,
-    Judged,
-    Listed,
-    ListFiles,
-    Misfits,
-    Updated,
-    UpdateFiles,
-)
+from coordinator.source import protocol
 from coordinator.source.reader_process import (
     TRIES,
     NoAnswerError,
@@ -99,7 +90,7 @@ class Meaning(ReaderProcess):
         """
         self._progress = Progress("listing")
         try:
-            listed = self.ask(ListFiles(), Listed, LISTING_TIMES * self.seconds)
+            listed = self.ask(protocol.ListFiles(), protocol.Listed, LISTING_TIMES * self.seconds)
             self._progress = Progress("reading", 0, listed.files)
             for piece in _pieces(listed.paths):
                 if self._stop.is_set():
@@ -133,7 +124,8 @@ class Meaning(ReaderProcess):
         """What a change of one file breaks (`judging.judge`). Never raises for what a file is:
         where there is no judgement in time, somebody has to look."""
         try:
-            return self.ask(JudgeChange(path, old, new, sorted(held)), Judged).outcome
+            question = protocol.JudgeChange(path, old, new, sorted(held))
+            return self.ask(question, protocol.Judged).outcome
         except NoAnswerError as bad:
             return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
 
@@ -145,8 +137,8 @@ class Meaning(ReaderProcess):
         Raises:
             NoAnswerError
         """
-        question = JudgeChange(path, old, new, changed=sorted(changed))
-        return self.ask(question, Judged, seconds, in_turn=False, tries=1).outcome
+        question = protocol.JudgeChange(path, old, new, changed=sorted(changed))
+        return self.ask(question, protocol.Judged, seconds, in_turn=False, tries=1).outcome
 
     def misfits(self, seconds: float, files: Sequence[Versions]) -> list[Break]:
         """What fits on both sides of a merge, and not in it (`merged.misfits`).
@@ -154,7 +146,7 @@ class Meaning(ReaderProcess):
         Raises:
             NoAnswerError
         """
-        return self.ask(FindMisfits(list(files)), Misfits, seconds).breaks
+        return self.ask(protocol.FindMisfits(list(files)), protocol.Misfits, seconds).breaks
 
     def close(self) -> None:
         """End the worker and the reading at once, for good."""
@@ -171,10 +163,10 @@ class Meaning(ReaderProcess):
     def _update_piece(self, paths: list[str]) -> int:
         for _ in range(1 if len(paths) > 1 else TRIES):
             with contextlib.suppress(WorkerFailedError):
-                return self.ask(UpdateFiles(paths), Updated, tries=1).read
+                return self.ask(protocol.UpdateFiles(paths), protocol.Updated, tries=1).read
         if len(paths) > 1:
             return sum(self._update_piece([path]) for path in paths)
-        self.ask(UpdateFiles([], paths), Updated)
+        self.ask(protocol.UpdateFiles([], paths), protocol.Updated)
         return 1
 
 

@@ -1,7 +1,7 @@
 """Asking what single files are: their outlines, what a merge reads in them, and their errors.
 
-There is always an answer. Where the worker ended on a file, or does not come to an end in time, the
-file is one region of kind `file`, with the reason in its note.
+There is always an answer. Where the worker fails on a file, that is one region of kind `file`, with
+the reason in its note.
 """
 
 from __future__ import annotations
@@ -12,14 +12,7 @@ from typing import TypeVar
 from coordinator.regions.languages import languages
 from coordinator.regions.outline import FILE_BYTES_MAX, Outline, whole
 from coordinator.regions.reading import Reading, unread
-from coordinator.source.questions import (
-    Divided,
-    DivideFile,
-    Errors,
-    FindErrors,
-    ForMerge,
-    ReadForMerge,
-)
+from coordinator.source import protocol
 from coordinator.source.reader_process import NoAnswerError, ReaderProcess, TooLongError
 
 #: A file that takes longer (seconds) is not divided. A file of the largest size takes less.
@@ -42,19 +35,19 @@ class Outlines(ReaderProcess):
             nested: also the definitions inside of functions.
         """
         return self._answer(data, language, whole, lambda language: self.ask(
-            DivideFile(data, language, nested), Divided).outline)
+            protocol.DivideFile(data, language, nested), protocol.Divided).outline)
 
     def read(self, data: bytes, language: str | None) -> Reading:
         """What a merge asks of these bytes (`reader.read_for_merge`); never raises for what they
         are."""
         return self._answer(data, language, unread, lambda language: self.ask(
-            ReadForMerge(data, language), ForMerge).reading)
+            protocol.ReadForMerge(data, language), protocol.ForMerge).reading)
 
     def errors(self, data: bytes, language: str | None) -> str:
         """What is wrong with these bytes that the grammar does not tell (in Python how they are
         indented, above all); empty: nothing, or it could not be told."""
         return self._answer(data, language, lambda *_: "", lambda language: self.ask(
-            FindErrors(data, language), Errors).text)
+            protocol.FindErrors(data, language), protocol.Errors).text)
 
     def _answer(self, data: bytes, language: str | None,
                 undivided: Callable[[bytes, str | None, str], A], ask: Callable[[str], A]) -> A:

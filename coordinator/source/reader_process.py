@@ -13,28 +13,14 @@ from typing import Self, TypeVar
 
 import msgspec
 
-from coordinator.source.questions import (
-    Answer,
-    Asked,
-    Divided,
-    Errors,
-    Failed,
-    FileQuestion,
-    ForMerge,
-    Judged,
-    Listed,
-    Misfits,
-    RepositoryQuestion,
-    Updated,
-)
+from coordinator.source import protocol
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
-#: A question on which the worker ended is asked so often: it has been seen to fault now and then on
-#: what it read well a moment later.
+#: So often is asked what the worker ended on. It has been seen to read it well a moment later.
 TRIES = 2
 #: The worker may answer so much later (seconds) than it is waited for.
 GRACE_S = 1
-A = TypeVar("A", Divided, ForMerge, Errors, Listed, Updated, Judged, Misfits)
+A = TypeVar("A", bound=protocol.Answer)
 
 
 class NoAnswerError(Exception):
@@ -88,7 +74,7 @@ class ReaderProcess:
         """End the worker at once, for good: what is asked now or later has no answer."""
         self._worker.close()
 
-    def ask(self, question: FileQuestion | RepositoryQuestion, kind: type[A],
+    def ask(self, question: protocol.FileQuestion | protocol.RepositoryQuestion, kind: type[A],
             seconds: float | None = None, *, in_turn: bool = True, tries: int = TRIES) -> A:
         """Ask, and have an answer of this kind.
 
@@ -101,11 +87,11 @@ class ReaderProcess:
             NoAnswerError
         """
         most = seconds or self.seconds
-        body = msgspec.msgpack.encode(Asked(question, most + GRACE_S))
+        body = msgspec.msgpack.encode(protocol.Asked(question, most + GRACE_S))
         for _ in range(tries):
             try:
                 data = self._worker.ask(body, most, in_turn=in_turn)
-                answer: Answer = msgspec.msgpack.decode(data, type=Answer)
+                answer: protocol.Answer = msgspec.msgpack.decode(data, type=protocol.Answer)
             except TimeoutError:
                 raise TooLongError(f"it took over {most:g} s") from None
             except msgspec.MsgspecError:
@@ -113,13 +99,8 @@ class ReaderProcess:
             except WorkerEndedError:
                 continue
             else:
-                return _expect(answer, kind)
+                if isinstance(answer, kind):
+                    return answer
+                raise NoAnswerError(answer.why if isinstance(answer, protocol.Failed)
+                                    else "an answer to something else")
         raise WorkerFailedError("the process that reads source code failed on it")
-
-
-def _expect(answer: Answer, kind: type[A]) -> A:
-    if isinstance(answer, Failed):
-        raise NoAnswerError(answer.why)
-    if not isinstance(answer, kind):
-        raise NoAnswerError("an answer to something else")
-    return answer

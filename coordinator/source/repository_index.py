@@ -17,7 +17,7 @@ from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
 from coordinator.meaning.merged import misfits
 from coordinator.regions.languages import has_meaning
-from coordinator.source.questions import (
+from coordinator.source.protocol import (
     Failed,
     FindMisfits,
     JudgeChange,

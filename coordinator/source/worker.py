@@ -1,10 +1,8 @@
 """The process that reads source code: answers questions on files' bytes, and on a repository.
 
 `reader_process` starts it as `python -P -m coordinator.source.worker [ROOT INDEX]`. A grammar is
-native code, anybody may have written the files, and a judgement may take long: a fault, or a text
-that it never comes to an end with, ends this process and no other. Without a root it opens no file
-and keeps nothing from one question to the next. With one it reads only below it, and writes only
-the index.
+native code, and anybody may have written the files. So a fault, or a text that it never comes to an
+end with, ends this process and no other. Without a root it opens no file and keeps nothing.
 """
 
 from __future__ import annotations
@@ -16,19 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from coordinator.regions import reader
-from coordinator.source.questions import (
-    Answer,
-    Asked,
-    Divided,
-    DivideFile,
-    Errors,
-    Failed,
-    FileAnswer,
-    FileQuestion,
-    FindErrors,
-    ForMerge,
-    ReadForMerge,
-)
+from coordinator.source import protocol
 from coordinator.workers import serving
 
 if TYPE_CHECKING:
@@ -44,26 +30,26 @@ INDEX_NICE = 5
 
 def answer(body: bytes, repository: RepositoryIndex | None = None) -> bytes:
     """What this question comes to."""
-    asked = msgspec.msgpack.decode(body, type=Asked)
+    asked = msgspec.msgpack.decode(body, type=protocol.Asked)
     serving.within(asked.seconds)
-    reply: Answer
-    if isinstance(asked.question, FileQuestion):
+    reply: protocol.Answer
+    if isinstance(asked.question, protocol.FileQuestion):
         reply = _answer_file(asked.question)
     elif repository is not None:
         reply = repository.answer(asked.question)
     else:
-        reply = Failed("it keeps no index")
+        reply = protocol.Failed("it keeps no index")
     return msgspec.msgpack.encode(reply)
 
 
-def _answer_file(question: FileQuestion) -> FileAnswer:
+def _answer_file(question: protocol.FileQuestion) -> protocol.FileAnswer:
     match question:
-        case DivideFile(data, language, nested):
-            return Divided(reader.outline(data, language, nested=nested))
-        case ReadForMerge(data, language):
-            return ForMerge(reader.read_for_merge(data, language))
-        case FindErrors(data, language):
-            return Errors(reader.find_errors(data, language))
+        case protocol.DivideFile(data, language, nested):
+            return protocol.Divided(reader.outline(data, language, nested=nested))
+        case protocol.ReadForMerge(data, language):
+            return protocol.ForMerge(reader.read_for_merge(data, language))
+        case protocol.FindErrors(data, language):
+            return protocol.Errors(reader.find_errors(data, language))
 
 
 def main() -> None:
