@@ -174,6 +174,9 @@ class Facts(msgspec.Struct, array_like=True):
 
 def last_name(text: str) -> str:
     """The last name of an expression; empty if it ends otherwise."""
+    tail = text[text.rfind(".") + 1:]
+    if tail.isidentifier() and tail.isascii():
+        return tail  # nearly always: this is asked of each name in a file
     position = len(text)
     while position and (text[position - 1].isalnum() or text[position - 1] == "_"):
         position -= 1

@@ -14,7 +14,6 @@ def facts_of(path: str, data: bytes) -> Facts:
     """What is known of a file with this name and these bytes. Whatever they are, there is an
     answer."""
     syntax = syntax_of(path)
-    language = language_of(path)
-    if syntax is None or language is None:
+    if syntax is None:
         return reading.read(data)
-    return tree_reading.read(data, language, syntax)
+    return tree_reading.read(data, language_of(path) or "", syntax)

@@ -17,9 +17,8 @@ from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
 from coordinator.regions.languages import languages, read_queries
 
-#: Patterns below this line of a query begin at the root. Tried at each node, as the others are,
-#: they would take as long as these.
-_AT_ROOT = "\n; At the root:\n"
+#: Patterns below this line of a query begin at the root: tried at each node, they would be slow.
+AT_ROOT = "\n; At the root:\n"
 Captures = dict[str, list[Node]]
 
 
@@ -46,7 +45,7 @@ def load(language: str) -> Grammar:
     row = languages()[language]
     module, _, function = row.grammar.partition(":")
     grammar = Language(getattr(_native(module), function)())
-    anywhere, _, top = read_queries((row.query,)).partition(_AT_ROOT)
+    anywhere, _, top = read_queries((row.query,)).partition(AT_ROOT)
     return Grammar(grammar, Parser(grammar), Query(grammar, anywhere), Query(grammar, top))
 
 

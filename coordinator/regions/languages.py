@@ -17,8 +17,6 @@ from coordinator import toml_tables
 _HERE = Path(__file__).parent
 _SHEBANG = re.compile(rb"#![^\n]*?([A-Za-z][A-Za-z_+-]*)[0-9.]*(?:[ \t][^\n]*)?\r?(?:\n|\Z)")
 _ENV = re.compile(rb"#![^\n]*/env[ \t]+(?:-\S+[ \t]+)*([A-Za-z][A-Za-z_+-]*)")
-#: Their meaning is read by Python's own parser, not by queries.
-_PYTHON = (".py", ".pyi")
 
 
 class Syntax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +81,8 @@ def language_of(path: str, data: bytes = b"") -> str | None:
 
 def syntax_of(path: str) -> Syntax | None:
     """How meaning stands in a file, by its name; None: it is Python, or its meaning is not read."""
-    return None if path.endswith(_PYTHON) else _syntax_by_ending(path.rpartition(".")[2])
+    is_python = path.endswith((".py", ".pyi"))
+    return None if is_python else _syntax_by_ending(path.rpartition(".")[2])
 
 
 @cache

@@ -74,12 +74,13 @@ class FindMisfits(msgspec.Struct, frozen=True, tag=True):
 
 FileQuestion = DivideFile | ReadForMerge | FindErrors
 RepositoryQuestion = ListFiles | UpdateFiles | JudgeChange | FindMisfits
+Question = FileQuestion | RepositoryQuestion
 
 
 class Asked(msgspec.Struct, frozen=True):
     """A question, and how long (seconds) its answer may take, also when nobody waits any more."""
 
-    question: FileQuestion | RepositoryQuestion
+    question: Question
     seconds: float
 
 

@@ -74,7 +74,7 @@ class ReaderProcess:
         """End the worker at once, for good: what is asked now or later has no answer."""
         self._worker.close()
 
-    def ask(self, question: protocol.FileQuestion | protocol.RepositoryQuestion, kind: type[A],
+    def ask(self, question: protocol.Question, kind: type[A],
             seconds: float | None = None, *, in_turn: bool = True, tries: int = TRIES) -> A:
         """Ask, and have an answer of this kind.
 
@@ -91,7 +91,8 @@ class ReaderProcess:
         for _ in range(tries):
             try:
                 data = self._worker.ask(body, most, in_turn=in_turn)
-                answer: protocol.Answer = msgspec.msgpack.decode(data, type=protocol.Answer)
+                answer: A | protocol.Failed = msgspec.msgpack.decode(
+                    data, type=kind | protocol.Failed)
             except TimeoutError:
                 raise TooLongError(f"it took over {most:g} s") from None
             except msgspec.MsgspecError:
@@ -99,8 +100,7 @@ class ReaderProcess:
             except WorkerEndedError:
                 continue
             else:
-                if isinstance(answer, kind):
-                    return answer
-                raise NoAnswerError(answer.why if isinstance(answer, protocol.Failed)
-                                    else "an answer to something else")
+                if isinstance(answer, protocol.Failed):
+                    raise NoAnswerError(answer.why)
+                return answer
         raise WorkerFailedError("the process that reads source code failed on it")

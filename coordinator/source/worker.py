@@ -32,9 +32,8 @@ def answer(body: bytes, repository: RepositoryIndex | None = None) -> bytes:
     """What this question comes to."""
     asked = msgspec.msgpack.decode(body, type=protocol.Asked)
     serving.within(asked.seconds)
-    reply: protocol.Answer
     if isinstance(asked.question, protocol.FileQuestion):
-        reply = _answer_file(asked.question)
+        reply: protocol.Answer = _answer_file(asked.question)
     elif repository is not None:
         reply = repository.answer(asked.question)
     else:
