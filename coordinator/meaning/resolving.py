@@ -117,8 +117,8 @@ class Resolver(Annotations):
             case "cast":
                 tree = annotation_tree(expression.name)
                 return self.annotated(path, scope, tree) if tree is not None else NOTHING
-        assert expression.of is not None
-        return self._through(path, scope, expression, expression.of)
+        assert expression.inner is not None
+        return self._through(path, scope, expression, expression.inner)
 
     def _through(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
         """What is made of that which the inner expression stands for."""
@@ -157,7 +157,7 @@ class Resolver(Annotations):
                 kind = self.binding_kind(method)
                 value = Value("class" if kind != "object" or method.name == "__new__" else "object",
                               path, here)
-                return frozenset({Value("super", path, here, of=value)})
+                return frozenset({Value("super", path, here, owner=value)})
             if scope.kind == "function":
                 method = scope
             here = scope.above
@@ -168,7 +168,7 @@ class Resolver(Annotations):
         if value.kind == "outside":
             return OUTSIDE
         if value.kind in ("builtin", "type"):
-            return frozenset({Value("method", scope=name, of=value)})
+            return frozenset({Value("method", scope=name, owner=value)})
         if name == "__class__" and value.kind == "object":
             return frozenset({Value("class", value.path, value.scope)})
         if name == "__dict__" or value.kind in ("callable", "method"):
@@ -195,7 +195,7 @@ class Resolver(Annotations):
         finally:
             self._places.discard(hit)
 
-    def _bound(self, place: Place, scope: Scope, binding: Binding, of: Value | None) -> Values:
+    def _bound(self, place: Place, scope: Scope, binding: Binding, owner: Value | None) -> Values:
         path = place.path
         scope_name = binding.at if binding.at is not None else place.scope
         match binding.kind:
@@ -205,9 +205,9 @@ class Resolver(Annotations):
                     return NOTHING
                 if made.kind == "class":
                     return frozenset({Value("class", path, binding.text)})
-                value = Value("function", path, binding.text, of=of)
+                value = Value("function", path, binding.text, owner=owner)
                 if self.binding_kind(made) == "property":
-                    owned = of is not None and of.kind in ("object", "super")
+                    owned = owner is not None and owner.kind in ("object", "super")
                     return self.called(value) if owned else NOTHING
                 return frozenset({value})
             case "import":
@@ -219,7 +219,7 @@ class Resolver(Annotations):
                 return self.evaluate(path, scope_name, binding.text)
             case "type":
                 tree = annotation_tree(binding.text)
-                return self.annotated(path, scope_name, tree, of) if tree is not None else NOTHING
+                return self.annotated(path, scope_name, tree, owner) if tree else NOTHING
         return self._param(path, place.scope, scope, int(binding.text))
 
     def _param(self, path: str, scope_name: str, scope: Scope, number: int) -> Values:
@@ -259,10 +259,10 @@ class Resolver(Annotations):
             case "type":
                 return _made(value.scope)
             case "method":
-                assert value.of is not None
-                if value.of.kind == "builtin":
-                    return container_call(value.scope, value.of)
-                return builtin(value.of.scope)
+                assert value.owner is not None
+                if value.owner.kind == "builtin":
+                    return container_call(value.scope, value.owner)
+                return builtin(value.owner.scope)
             case "callable":
                 return value.args[0] if value.args else NOTHING
             case "outside":
@@ -301,9 +301,9 @@ class Resolver(Annotations):
         tree = annotation_tree(scope.returns)
         if tree is None:
             return NOTHING
-        own = self.own_kind(scope, value.of, tree)
+        own = self.own_kind(scope, value.owner, tree)
         return own if own is not None else self.annotated(value.path, scope.above or "", tree,
-                                                          value.of)
+                                                          value.owner)
 
     def _each(self, value: Value) -> Values:
         if value.kind == "builtin":

@@ -417,9 +417,9 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
             continue
         node = match[kind][0]
         key = node.start_byte, -node.end_byte
-        known = best.get(key)
-        if known is None or ("name" not in known[1] and (
-                "name" in match or (known[0] == "lambda" and kind != "lambda"))):
+        counted = best.get(key)
+        if counted is None or ("name" not in counted[1] and (
+                "name" in match or (counted[0] == "lambda" and kind != "lambda"))):
             best[key] = kind, match
     marks: list[_Mark] = []
     open_: list[int] = []
