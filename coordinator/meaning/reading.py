@@ -25,6 +25,13 @@ _LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def read(data: bytes) -> Facts:
     """The facts of these bytes. Whatever they are, there is an answer."""
+    facts = _read_names(data)
+    if not facts.note:  # the other tree is gone by now: each may be large
+        facts.regions = regions_of(reader.outline(data, "python"))
+    return facts
+
+
+def _read_names(data: bytes) -> Facts:
     if len(data) > FILE_BYTES_MAX:
         return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
     try:
@@ -33,16 +40,13 @@ def read(data: bytes) -> Facts:
             tree = ast.parse(data)
         walk = _Walk()
         walk.module(tree)
+        return Facts(walk.scopes, walk.used(), walk.markers, walk.exports)
     except SyntaxError as bad:
         return Facts(note=f"no Python that can be read (line {bad.lineno or 1})")
     except (RecursionError, MemoryError):
         return Facts(note="nested too deeply")
     except (ValueError, LookupError):
         return Facts(note="no Python that can be read")
-    outline = reader.outline(data, "python")
-    if outline.note:
-        return Facts(note=outline.note)
-    return Facts(walk.scopes, walk.used(), walk.markers, walk.exports, regions_of(outline))
 
 
 class _Walk(Binder):

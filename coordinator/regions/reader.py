@@ -1,7 +1,7 @@
 """The one reader of source code: what is asked of a file's bytes, from one parse by its grammar.
 
 That is its outline, what a merge asks (`reading`), and errors that no grammar tells. Meaning takes
-its facts from the same parse. Runs where `grammar` does, and keeps nothing of any file.
+its facts from it. Keeps nothing of any file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Asking what a repository's files mean: what a change of one of them breaks elsewhere.
 
 Owns the first reading of a repository, in pieces, so that a judgement waits for one piece at most.
-A file that the worker ends on, or comes to no end with, is noted as unreadable and passed over from
-then on.
+A file that the worker fails on is noted as unreadable and passed over from then on.
 """
 
 from __future__ import annotations
@@ -15,12 +14,7 @@ import msgspec
 
 from coordinator.meaning.outcomes import Break, Outcome, Versions
 from coordinator.source import protocol
-from coordinator.source.reader_process import (
-    TRIES,
-    NoAnswerError,
-    ReaderProcess,
-    WorkerFailedError,
-)
+from coordinator.source.reader_process import TRIES, NoAnswerError, ReaderProcess, WorkerFailedError
 
 #: A judgement, and the reading of one piece, may take so long (seconds).
 SECONDS_MAX = 20.0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MEMORY_BYTES_MAX = 3 << 30
 #: With an index it runs for long, and reads no file of the largest size.
 INDEX_MEMORY_BYTES_MAX = 2 << 30
-#: Whoever waits for an outline goes before who waits for a judgement.
+#: An outline goes before a judgement.
 INDEX_NICE = 5
 
 
