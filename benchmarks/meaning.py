@@ -21,7 +21,7 @@ import typer
 from benchmarks.command_line import AsJson, Folder, parse_numbers, show_report
 from benchmarks.measuring.samples import exponent
 from coordinator.meaning.index import Index
-from coordinator.meaning.process import Meaning
+from coordinator.source.meaning import Meaning
 
 #: Files of one directory.
 _FOLDER_FILES = 50
@@ -54,7 +54,7 @@ def run(counts: list[int], rounds: int, folder: Path | None = None) -> Report:
     """Measure repositories of so many files.
 
     Raises:
-        MeaningError: the worker failed.
+        NoAnswerError: the worker failed.
     """
     sizes = [_size(count, rounds, folder) for count in counts]
     files = [float(one.files) for one in sizes]

@@ -22,7 +22,7 @@ from benchmarks.merge_history import lost
 from benchmarks.releases import CACHE, Cache
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
-from coordinator.regions.process import Outlines
+from coordinator.source.outlines import Outlines
 
 #: (package, the release in common, the last of the older line, the newer line)
 LINES = (

@@ -36,7 +36,7 @@ from coordinator.cli.app import one_of
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.merging.model import Merged
-from coordinator.regions.process import Outlines
+from coordinator.source.outlines import Outlines
 
 TUNED = {
     "click": ("8.0.4", "8.1.7"), "rich": ("12.6.0", "13.7.1"), "httpx": ("0.23.3", "0.27.0"),

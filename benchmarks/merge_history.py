@@ -23,8 +23,8 @@ from benchmarks.command_line import Verbose, end
 from coordinator.merging.git_merge import GitFailed, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.regions.languages import language_of
-from coordinator.regions.process import Outlines
 from coordinator.regions.reading import Reading
+from coordinator.source.outlines import Outlines
 
 
 def asked(place: Path, *words: str) -> bytes:

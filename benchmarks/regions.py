@@ -17,8 +17,9 @@ import typer
 
 from benchmarks.command_line import AsJson, show_report
 from benchmarks.measuring.samples import paired
-from coordinator.regions.grammar import load, outline, parse
-from coordinator.regions.process import Outlines
+from coordinator.regions.grammar import load, parse
+from coordinator.regions.reader import outline
+from coordinator.source.outlines import Outlines
 
 LANGUAGE = "python"
 

@@ -27,7 +27,7 @@ from benchmarks.measuring.own_daemon import OwnDaemon, own_daemon
 from coordinator.client.client import Client
 from coordinator.files.content import digest
 from coordinator.merging.act import merge_texts
-from coordinator.regions.process import Outlines
+from coordinator.source.outlines import Outlines
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 

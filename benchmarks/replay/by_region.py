@@ -14,8 +14,8 @@ from typing import NamedTuple
 from benchmarks.replay.changes import Change, Kind, mixture, segments
 from benchmarks.replay.plan import Plan, Task, path_of
 from coordinator.regions.differences import changed
-from coordinator.regions.grammar import outline
 from coordinator.regions.languages import language_of
+from coordinator.regions.reader import outline
 
 
 class Text(NamedTuple):

@@ -27,7 +27,7 @@ from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
     from coordinator.meaning.outcomes import Outcome
-    from coordinator.meaning.process import Meaning, Progress
+    from coordinator.source.meaning import Meaning, Progress
 
 #: In a list for people, so many places are named.
 SHOWN_MAX = 50
@@ -46,7 +46,7 @@ def impact(
     if against is not None and git is not None:
         raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
                       next="`coord impact FILE --against OLDFILE`")
-    from coordinator.meaning.process import Meaning  # not for each start of `coord`
+    from coordinator.source.meaning import Meaning  # not for each start of `coord`
 
     path, name, root = placed(file, "impact")
     with Meaning(root, _index_of(root), forks=True) as meaning:
@@ -75,7 +75,7 @@ def _check_known(typed: str, name: str) -> None:
     Raises:
         Refusal: INVALID.
     """
-    from coordinator.meaning.languages import is_known
+    from coordinator.regions.languages import has_meaning
 
     if os.path.isdir(typed):  # noqa: PTH112
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is a directory; what a change of a "
@@ -84,10 +84,10 @@ def _check_known(typed: str, name: str) -> None:
         file = typed.partition("::")[0]
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is a part of a file; what breaks "
                       "is told of the whole file.", next=f"`coord impact {shlex.quote(file)}`")
-    if not os.path.lexists(typed) and not is_known(name):
+    if not os.path.lexists(typed) and not has_meaning(name):
         raise Refusal(Code.INVALID, f"There is no file {file_names.shown(typed)}. Nothing was "
                       "looked at.", next="`coord impact FILE`")
-    if not is_known(name):
+    if not has_meaning(name):
         raise Refusal(Code.INVALID, f"{file_names.shown(typed)} is in no language of which coord "
                       "knows what a change breaks (Python, JavaScript, TypeScript, Go, Java).",
                       next=f"`coord regions {shlex.quote(typed)}`")
@@ -95,7 +95,7 @@ def _check_known(typed: str, name: str) -> None:
 
 def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *,
             quiet: bool) -> Outcome:
-    from coordinator.meaning.process import MeaningError
+    from coordinator.source.reader_process import NoAnswerError
 
     shows = sys.stderr.isatty() and not quiet
 
@@ -105,7 +105,7 @@ def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *
 
     try:
         done = meaning.read_all(show_progress)
-    except MeaningError as bad:
+    except NoAnswerError as bad:
         raise Refusal(Code.STORAGE, f"The files could not be read ({bad}).") from None
     if shows and done.read:
         sys.stderr.write("\r\x1b[K")

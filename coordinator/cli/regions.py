@@ -29,7 +29,7 @@ from coordinator.words.texts import counted
 
 if TYPE_CHECKING:
     from coordinator.regions.outline import Outline, Region
-    from coordinator.regions.process import Outlines
+    from coordinator.source.outlines import Outlines
 
 #: Larger files (bytes) are not read.
 READ_BYTES_MAX = 256 << 20
@@ -137,7 +137,7 @@ def _check_counts(resources: list[str], texts: list[str], hashes: list[str],
 
 
 def _asking() -> Outlines:
-    from coordinator.regions.process import Outlines  # each start of `coord` would pay for it
+    from coordinator.source.outlines import Outlines  # each start of `coord` would pay for it
 
     return Outlines(forks=True)
 

@@ -60,11 +60,11 @@ from coordinator.kernel.leasing import sweep, waiting_line
 from coordinator.kernel.use_cases import UseCase, answer_at_once, await_daemon
 from coordinator.kernel.writing import carrying_out
 from coordinator.looking.looker import Budget, Looker
-from coordinator.meaning.process import Meaning
 from coordinator.operations.listing import SLICES
 from coordinator.profiles import program_name
 from coordinator.settings import FILE, Loaded, load
 from coordinator.slices.impact.impact import Impact
+from coordinator.source.meaning import Meaning
 from coordinator.store import database
 from coordinator.store import events as ev
 from coordinator.store.database import DISK_ERRORS, checkpoint, close_writer

@@ -13,10 +13,11 @@ from pathlib import Path
 from threading import Lock
 
 from coordinator.files.git import FILES, NO_MODE, Entry, Git
-from coordinator.meaning.frames import Versions
-from coordinator.meaning.languages import is_known
-from coordinator.meaning.process import Meaning, MeaningError
-from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.meaning.outcomes import Versions
+from coordinator.regions.languages import has_meaning
+from coordinator.regions.outline import FILE_BYTES_MAX
+from coordinator.source.meaning import Meaning
+from coordinator.source.reader_process import NoAnswerError
 
 #: Files of both sides together; of more, none is looked at.
 FILES_MAX = 100
@@ -56,7 +57,7 @@ class MergeMeaning:
         Raises:
             GitError
         """
-        mine, theirs = ({entry.path: entry for entry in side if is_known(entry.path)}
+        mine, theirs = ({entry.path: entry for entry in side if has_meaning(entry.path)}
                         for side in (changes, moved))
         if not _can_tell(mine, theirs, merged):
             return []
@@ -83,10 +84,10 @@ class MergeMeaning:
             self._meaning = Meaning(self._root, self._index)
         if self._read_at is None and not self._is_read(self._meaning):
             return []
-        with contextlib.suppress(MeaningError):
+        with contextlib.suppress(NoAnswerError):
             if self._read_at is not None:
                 since = (inside(entry.path) for entry in git.changes(self._read_at, tip))
-                self._meaning.update([text for text in since if text and is_known(text)])
+                self._meaning.update([text for text in since if text and has_meaning(text)])
             self._read_at = tip
             return [misfit.why for misfit in self._meaning.misfits(SECONDS_MAX, files)]
         return []

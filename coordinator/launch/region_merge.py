@@ -18,7 +18,7 @@ from coordinator.merging.act import Manner, merge_texts
 from coordinator.merging.git_merge import GitFailed
 from coordinator.merging.model import Side
 from coordinator.regions.languages import language_of
-from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.regions.outline import FILE_BYTES_MAX
 from coordinator.words.resource_names import HEADER
 from coordinator.words.texts import quoted
 

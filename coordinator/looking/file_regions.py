@@ -16,14 +16,13 @@ import msgspec
 
 from coordinator.files.content import digest
 from coordinator.looking.facts import Parts
-from coordinator.meaning.languages import is_known
 from coordinator.regions import json_commas
 from coordinator.regions.differences import changed
-from coordinator.regions.languages import language_of
+from coordinator.regions.languages import has_meaning, language_of
 from coordinator.regions.outline import Outline, Region, bare
-from coordinator.regions.process import Outlines
 from coordinator.rules.edits import Edit, candidate
 from coordinator.rules.function_bodies import is_body_alone
+from coordinator.source.outlines import Outlines
 from coordinator.words.resource_names import HEADER
 
 #: Languages in which a definition outside of all others reads alone as it does in its file.
@@ -117,7 +116,7 @@ class FileRegions:
             names = self._changed(path, data, made)
             outward = names is None or _outward(
                 path, names, self.outline(path, data), data, self.outline(path, made), made)
-        return Parts(names, name, outward and is_known(path))
+        return Parts(names, name, outward and has_meaning(path))
 
     def prepare(self, path: str, data: bytes) -> None:
         """Divide what will be asked about next, beside whoever asks now; what is small is divided

@@ -1,3 +1,2 @@
 """Meaning: what a change of one file breaks elsewhere. `reading` makes facts from bytes, `index`
-keeps them, `resolving` follows names through them, `judging` decides; whoever asks goes through
-`process`."""
+keeps them, `resolving` follows names through them, `judging` decides; `coordinator.source` asks."""

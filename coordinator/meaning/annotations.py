@@ -66,7 +66,7 @@ class Annotations(Following):
         """What stands at a place."""
 
     @abstractmethod
-    def term(self, path: str, at: str, one: Term) -> Values:
+    def term(self, path: str, scope: str, expression: Term) -> Values:
         """What an expression may stand for, seen from a scope."""
 
     def annotated(
@@ -127,15 +127,15 @@ class Annotations(Following):
                     values |= self._instance_named(hit.place.path, scope_name, inner, value, depth)
         return values
 
-    def _instance_named(self, path: str, scope: str, other_term: Term, of: Value | None,
+    def _instance_named(self, path: str, scope: str, expression: Term, owner: Value | None,
                         depth: int) -> Values:
         """The objects of what a name for a type is."""
-        if other_term.kind in ("alias", "typevar") and other_term.name:
-            tree = annotation_tree(other_term.name)
-            return self.annotated(path, scope, tree, of, depth) if tree is not None else NOTHING
-        if other_term.kind in ("name", "attribute", "any"):
+        if expression.kind in ("alias", "typevar") and expression.name:
+            tree = annotation_tree(expression.name)
+            return self.annotated(path, scope, tree, owner, depth) if tree is not None else NOTHING
+        if expression.kind in ("name", "attribute", "any"):
             return frozenset(Value("object", value.path, value.scope)
-                             for value in self.term(path, scope, other_term) if value.kind
+                             for value in self.term(path, scope, expression) if value.kind
                              == "class")
         return NOTHING
 
@@ -177,16 +177,16 @@ class Annotations(Following):
         return result
 
     def _annotated_with(
-        self, path: str, scope: str, head: ast.expr, parts: list[ast.expr], of: Value | None,
+        self, path: str, scope: str, head: ast.expr, parts: list[ast.expr], owner: Value | None,
         depth: int,
     ) -> Values:
         hits = self._spelt(path, scope, head)
-        kinds = [self.annotated(path, scope, part, of, depth) for part in parts]
+        kinds = [self.annotated(path, scope, part, owner, depth) for part in parts]
         if hits:
             args = tuple(kinds)
             return frozenset(
                 value._replace(args=args) if value.kind == "object" else value
-                for hit in hits for value in self._instance(hit, of, depth)
+                for hit in hits for value in self._instance(hit, owner, depth)
             )
         return _made_with(_last_of(head), parts, kinds)
 

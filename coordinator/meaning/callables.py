@@ -81,8 +81,8 @@ def of_function(resolver: Resolver, value: Value) -> list[Signature]:
     if not is_plain(resolver, value.path, scope):
         return [Signature(None, place, marks)]
     params = tuple(scope.params)
-    if in_class and value.of is not None and params and params[0].kind in ("/", "") and (
-            _is_bound(resolver, scope, value.of)):
+    if in_class and value.owner is not None and params and params[0].kind in ("/", "") and (
+            _is_bound(resolver, scope, value.owner)):
         params = params[1:]
     return [Signature(params, place, marks)]
 
@@ -93,7 +93,7 @@ def _is_bound(resolver: Resolver, scope: Scope, value: Value) -> bool:
     if scope.name == "__new__" or kind == "static":
         return False
     return kind == "class" or value.kind == "object" or (value.kind == "super"
-                                                         and value.of is not None)
+                                                         and value.owner is not None)
 
 
 def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
@@ -166,7 +166,7 @@ def _own(
         function = resolver.scope(value.path, bound.text) if bound.kind == "def" else None
         if function is None:
             return []
-        for made_of in of_function(resolver, Value("function", value.path, bound.text, of=made)):
+        for made_of in of_function(resolver, Value("function", value.path, bound.text, owner=made)):
             params = made_of.params
             if name == "__new__" and params is not None:
                 made_of = made_of._replace(params=params[1:])

@@ -31,14 +31,14 @@ class Writer:
         """The text of an expression; `?` where it is not known, or longer than is kept."""
         if node is None:
             return UNKNOWN
-        known = self._done.get(node)
-        if known is None:
-            known = self._text(node)
-            if len(known) > EXPRESSION_MAX:
+        text = self._done.get(node)
+        if text is None:
+            text = self._text(node)
+            if len(text) > EXPRESSION_MAX:
                 last = f".{node.attr}" if isinstance(node, ast.Attribute) else ""
-                known = UNKNOWN + last
-            self._done[node] = known
-        return known
+                text = UNKNOWN + last
+            self._done[node] = text
+        return text
 
     def _text(self, node: ast.AST) -> str:
         match node:

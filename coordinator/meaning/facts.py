@@ -27,6 +27,8 @@ from typing import Literal
 
 import msgspec
 
+from coordinator.regions.outline import Outline
+
 #: Longer expressions (signs) are not known: `?`.
 EXPRESSION_MAX = 240
 UNKNOWN = "?"
@@ -172,7 +174,17 @@ class Facts(msgspec.Struct, array_like=True):
 
 def last_name(text: str) -> str:
     """The last name of an expression; empty if it ends otherwise."""
+    tail = text[text.rfind(".") + 1:]
+    if tail.isidentifier() and tail.isascii():
+        return tail  # nearly always: this is asked of each name in a file
     position = len(text)
     while position and (text[position - 1].isalnum() or text[position - 1] == "_"):
         position -= 1
     return text[position:] if position == 0 or text[position - 1] in ".:" else ""
+
+
+def regions_of(outline: Outline) -> list[tuple[int, int, str]]:
+    """The regions of a file, as `Facts.regions` has them."""
+    regions = [(region.first_line, region.last_line, region.name) for region in outline.regions
+               if region.kind not in ("header", "file")]
+    return sorted(regions, key=lambda region: (region[0], -region[1]))

@@ -62,9 +62,9 @@ class Following(ABC):
             for other_value in order:
                 scope = self.scope(other_value.path, other_value.scope)
                 if scope is not None and name in scope.bindings:
-                    of = value.of if value.kind == "super" and value.of is not None else value
+                    owner = value.owner if value.kind == "super" and value.owner else value
                     hits = self.follow(Place(other_value.path, other_value.scope, name))
-                    return [Hit(hit.place, of) for hit in hits or []], hits is not None
+                    return [Hit(hit.place, owner) for hit in hits or []], hits is not None
             return [], complete and not self.answers(value, name)
         return [], False
 

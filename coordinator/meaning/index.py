@@ -25,10 +25,10 @@ import msgspec
 
 from coordinator.meaning import statements as sql
 from coordinator.meaning.facts import Binding, Facts, Scope, last_name
-from coordinator.meaning.languages import row_of
+from coordinator.regions.languages import syntax_of
 
 #: Changes with the shape of the facts: an index of another version is built anew.
-VERSION = 2
+VERSION = 3
 #: So many files' facts are kept decoded, at most so many bytes of them (as stored).
 KEPT_FILES = 400
 #: How long another process may write (ms): it reads some files meanwhile.
@@ -190,8 +190,8 @@ def module_of(path: str) -> str:
     """The dotted name of a file from the root, its last part first: `a/b.py` is `b.a`. Where a
     directory's files share their names, the directory's."""
     parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
-    row = row_of(path)
-    if row is not None and row.modules == "directory":
+    syntax = syntax_of(path)
+    if syntax is not None and syntax.modules == "directory":
         parts.pop()
     if len(parts) > 1 and parts[-1] == "__init__":
         parts.pop()

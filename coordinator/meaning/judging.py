@@ -16,13 +16,13 @@ from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
 from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.languages import is_known, row_of
 from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import misfit, overrides, swapped
 from coordinator.meaning.terms import Term, term
 from coordinator.meaning.values import COMMON, Hit, Place, Value
 from coordinator.meaning.world import Stored, World
+from coordinator.regions.languages import has_meaning, syntax_of
 
 #: Files that use a name are looked at up to so many; more are for a person.
 FILES_MAX = 2000
@@ -42,7 +42,7 @@ def judge(
         old, new: the file's bytes before and after; None where it is not there.
         held: what the asker has leases on (`outcomes.concluded`).
     """
-    if not is_known(path):
+    if not has_meaning(path):
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
     before = Facts() if old is None else facts_of(path, old)
     after = Facts() if new is None else facts_of(path, new)
@@ -239,38 +239,38 @@ class _Judge:
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
         here = self._resolver(file)
-        other_term = term(site.text)
-        if other_term.kind == "name":
-            scope = other_term.scope if other_term.scope is not None else site.scope
-            was = named(self.old, file, scope, other_term.name)
-            now = named(self.new, file, scope, other_term.name)
+        expression = term(site.text)
+        if expression.kind == "name":
+            scope = expression.scope if expression.scope is not None else site.scope
+            was = named(self.old, file, scope, expression.name)
+            now = named(self.new, file, scope, expression.name)
             if was and now is not None:
-                self._compared(_Use(file, facts, site, other_term), None, was, now)
+                self._compared(_Use(file, facts, site, expression), None, was, now)
             return
-        if other_term.kind != "attribute" or other_term.of is None:
+        if expression.kind != "attribute" or expression.inner is None:
             return
-        values = here.term(file, site.scope, other_term.of)
+        values = here.term(file, site.scope, expression.inner)
         if not values and file == self.path:
-            values = self.old.term(file, site.scope, other_term.of)
+            values = self.old.term(file, site.scope, expression.inner)
         for value in sorted(values, key=str):
-            now = self.new.members(value, other_term.name)[0]
-            if now or not self.new.answers(value, other_term.name):
-                self._compared(_Use(file, facts, site, other_term), value,
-                               self.old.members(value, other_term.name)[0], now)
+            now = self.new.members(value, expression.name)[0]
+            if now or not self.new.answers(value, expression.name):
+                self._compared(_Use(file, facts, site, expression), value,
+                               self.old.members(value, expression.name)[0], now)
         if not values:
-            self._guessed(file, facts, site, other_term)
+            self._guessed(file, facts, site, expression)
 
-    def _guessed(self, file: str, facts: Facts, site: Site, other_term: Term) -> None:
+    def _guessed(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
         """A receiver that is not known, with a name that only one class has."""
-        if (other_term.name in COMMON or other_term.name in _CONSTRUCTORS
-                or row_of(file) is not None):
+        if (expression.name in COMMON or expression.name in _CONSTRUCTORS
+                or syntax_of(file) is not None):
             return  # (of other languages the names that all objects have are not known)
-        places = [place for place in self.changes.places if place.name == other_term.name]
+        places = [place for place in self.changes.places if place.name == expression.name]
         if len(places) != 1 or not self._is_alone(places[0]):
             return
         value = Value("object", self.path, places[0].scope)
-        self._compared(_Use(file, facts, site, other_term), value, [Hit(places[0], value)],
-                       self.new.members(value, other_term.name)[0], sure=False)
+        self._compared(_Use(file, facts, site, expression), value, [Hit(places[0], value)],
+                       self.new.members(value, expression.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
         """Whether no other class, but for those below it, has a member of this name."""
@@ -292,20 +292,20 @@ class _Judge:
     def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
                   sure: bool = True) -> None:
         """Report a use that led to what changed, and does not fit any more."""
-        file, facts, site, other_term = use
+        file, facts, site, expression = use
         for hit in was:
             before = self._signatures(self.old, hit)
             target = self._touched(hit, before)
             if target is None:
                 continue
-            kind = _kind(site, other_term, value)
+            kind = _kind(site, expression, value)
             if not now:
                 self._lines(file, facts, site, kind, target, "it is gone", sure)
                 continue
             if site.shape is None:
                 continue
             after = [made for hit in now for made in self._signatures(self.new, hit)]
-            why = self._unfit(before, after, site.shape, other_term.name)
+            why = self._unfit(before, after, site.shape, expression.name)
             if why:
                 self._lines(file, facts, site, kind, target, why, sure)
             elif site.shape.star or site.shape.stars:
@@ -370,8 +370,8 @@ class _Judge:
     def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
         was = both(self.old, base, sub, place.name)
         now = both(self.new, base, sub, place.name)
-        row = row_of(file)
-        rest = (Param("...", "*", False),) if row is not None and row.fewer else ()
+        syntax = syntax_of(file)
+        rest = (Param("...", "*", False),) if syntax is not None and syntax.fewer else ()
         if was is None or now is None or not overrides(was[0], (*was[1], *rest)) or overrides(
                 now[0], (*now[1], *rest)):
             return
@@ -411,10 +411,10 @@ class _Judge:
         ))
 
 
-def _kind(site: Site, other_term: Term, value: Value | None) -> BreakKind:
-    if other_term.of is None:
+def _kind(site: Site, expression: Term, value: Value | None) -> BreakKind:
+    if expression.inner is None:
         return "name"
-    if other_term.of.text in ("self", "cls", "super()", "self.__class__"):
+    if expression.inner.text in ("self", "cls", "super()", "self.__class__"):
         return "self"
     return "name" if value is not None and value.kind in ("module", "folder") else "receiver"
 

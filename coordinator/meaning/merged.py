@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from coordinator.meaning.facts import Facts
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.frames import Versions
 from coordinator.meaning.judging import breaks_of
-from coordinator.meaning.outcomes import Break
+from coordinator.meaning.outcomes import Break, Versions
 from coordinator.meaning.world import Stored
 
 #: The files of one version, by path; None where it is not there.
@@ -23,21 +22,21 @@ _Tree = Mapping[str, Facts | None]
 def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
     """The places of the merge that break by what the other side changed, by path and line. Nothing
     where a version cannot be read: that is another's part to tell."""
-    known: dict[tuple[str, bytes], Facts] = {}
+    facts_by_content: dict[tuple[str, bytes], Facts] = {}
 
     def facts(path: str, data: bytes | None) -> Facts | None:
         if data is None:
             return None
-        if (path, data) not in known:
-            known[path, data] = facts_of(path, data)
-        return known[path, data]
+        if (path, data) not in facts_by_content:
+            facts_by_content[path, data] = facts_of(path, data)
+        return facts_by_content[path, data]
 
     base, ours, theirs, both = (
         {versions.path: facts(versions.path, data) for versions,
          data in zip(files, column, strict=True)}
         for column in zip(*((f.base, f.ours, f.theirs, f.merged) for f in files), strict=True)
     ) if files else ({}, {}, {}, {})
-    if any(facts.note for facts in known.values()):
+    if any(facts.note for facts in facts_by_content.values()):
         return []
     breaks = {*_added(stored, base, ours, theirs, both), *_added(stored, base, theirs, ours, both)}
     return sorted(breaks, key=lambda breakage: (breakage.path, breakage.line, breakage.target,

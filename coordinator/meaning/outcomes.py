@@ -63,6 +63,16 @@ class Outcome(msgspec.Struct):
     note: str = ""
 
 
+class Versions(msgspec.Struct, frozen=True):
+    """A file on both sides of a merge, in what they began from, and merged; None: not there."""
+
+    path: str
+    base: bytes | None
+    ours: bytes | None
+    theirs: bytes | None
+    merged: bytes | None
+
+
 def concluded(
     path: str, changed: Sequence[tuple[str, str]], breaks: Sequence[Break],
     unseen: Sequence[Unseen], held: Collection[str], note: str = "",

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from coordinator.meaning import heads
 from coordinator.meaning.binding import Binder
 from coordinator.meaning.expressions import alias, annotation, encodable
-from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name
-from coordinator.meaning.places import regions_of
+from coordinator.meaning.facts import UNKNOWN, Facts, Marker, Scope, Shape, last_name, regions_of
+from coordinator.regions import reader
 
 #: Larger files (bytes) have no facts.
 FILE_BYTES_MAX = 2_000_000
@@ -25,17 +25,22 @@ _LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 def read(data: bytes) -> Facts:
     """The facts of these bytes. Whatever they are, there is an answer."""
+    facts = _read_names(data)
+    if not facts.note:  # the other tree is gone by now: each may be large
+        facts.regions = regions_of(reader.outline(data, "python"))
+    return facts
+
+
+def _read_names(data: bytes) -> Facts:
     if len(data) > FILE_BYTES_MAX:
         return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
-        reader = _Reader()
-        reader.module(tree)
-        return Facts(
-            reader.scopes, reader.used(), reader.markers, reader.exports, regions_of(tree, data),
-        )
+        walk = _Walk()
+        walk.module(tree)
+        return Facts(walk.scopes, walk.used(), walk.markers, walk.exports)
     except SyntaxError as bad:
         return Facts(note=f"no Python that can be read (line {bad.lineno or 1})")
     except (RecursionError, MemoryError):
@@ -44,7 +49,7 @@ def read(data: bytes) -> Facts:
         return Facts(note="no Python that can be read")
 
 
-class _Reader(Binder):
+class _Walk(Binder):
     """One walk over a tree."""
 
     def __init__(self) -> None:

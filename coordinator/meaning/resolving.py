@@ -56,36 +56,42 @@ class Resolver(Annotations):
         """What an expression may stand for, seen from a scope."""
         return self.term(path, scope, term(text))
 
-    def term(self, path: str, scope: str, other_term: Term) -> Values:
-        if other_term.kind in ("unknown", "alias", "typevar"):
+    def term(self, path: str, scope: str, expression: Term) -> Values:
+        """The same of an expression that is taken apart."""
+        if expression.kind in ("unknown", "alias", "typevar"):
             return NOTHING
-        key = (path, scope, other_term.text if other_term.scope is None
-               else f"{other_term.scope}:{other_term.text}")
-        plain = other_term.kind not in ("any", "cast", "builtin") and other_term.scope is None
-        if plain and key in self._values:
-            return self._values[key]
         if not self._depth:
             self._steps = 0
+        if expression.kind in ("any", "cast", "builtin") or expression.scope is not None:
+            return self._step_into(path, scope, expression, None)
+        key = (path, scope, expression.text)
+        if key in self._values:
+            return self._values[key]
+        cuts = self._cuts
+        values = self._step_into(path, scope, expression, key)
+        if cuts == self._cuts or not self._depth:
+            self._values[key] = values  # what was cut short within a circle is not kept
+        return values
+
+    def _step_into(self, path: str, scope: str, expression: Term,
+                key: tuple[str, str, str] | None) -> Values:
+        """The same, not yet kept; nothing where it leads too far, or back to this `key`."""
         self._steps += 1
-        if self._depth > DEPTH_MAX or key in self._open or self._steps > STEPS_MAX:
+        if self._depth > DEPTH_MAX or self._steps > STEPS_MAX or key in self._open:
             self._cuts += 1
             return NOTHING
-        cuts = self._cuts
-        if plain:
+        if key is not None:
             self._open.add(key)
         self._depth += 1
         try:
-            values = self._once(path, scope, other_term)
-            if other_term.kind in ("name", "attribute"):
-                values |= self._narrowed(path, scope, other_term.text)
+            values = self._once(path, scope, expression)
+            if expression.kind in ("name", "attribute"):
+                values |= self._narrowed(path, scope, expression.text)
         finally:
             self._depth -= 1
-            self._open.discard(key)
-        if len(values) > VALUES_MAX:
-            values = NOTHING
-        if plain and (cuts == self._cuts or not self._depth):
-            self._values[key] = values  # what was cut short within a circle is not kept
-        return values
+            if key is not None:
+                self._open.discard(key)
+        return values if len(values) <= VALUES_MAX else NOTHING
 
     def _narrowed(self, path: str, scope_name: str, text: str) -> Values:
         values = NOTHING
@@ -99,30 +105,30 @@ class Resolver(Annotations):
             here = scope.above
         return values
 
-    def _once(self, path: str, scope: str, other_term: Term) -> Values:
-        match other_term.kind:
+    def _once(self, path: str, scope: str, expression: Term) -> Values:
+        match expression.kind:
             case "name":
-                return self._name(path, other_term.scope if other_term.scope is not None else scope,
-                                  other_term.name)
+                return self._name(path, expression.scope if expression.scope is not None else scope,
+                                  expression.name)
             case "any":
-                return union(self.term(path, scope, part) for part in other_term.parts)
+                return union(self.term(path, scope, part) for part in expression.parts)
             case "builtin":
-                return NOTHING if other_term.name == "NoneType" else builtin(other_term.name)
+                return NOTHING if expression.name == "NoneType" else builtin(expression.name)
             case "cast":
-                tree = annotation_tree(other_term.name)
+                tree = annotation_tree(expression.name)
                 return self.annotated(path, scope, tree) if tree is not None else NOTHING
-        assert other_term.of is not None
-        return self._through(path, scope, other_term, other_term.of)
+        assert expression.inner is not None
+        return self._through(path, scope, expression, expression.inner)
 
-    def _through(self, path: str, scope: str, other_term: Term, inner: Term) -> Values:
+    def _through(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
         """What is made of that which the inner expression stands for."""
-        if (other_term.kind == "call" and inner.kind == "name"
+        if (expression.kind == "call" and inner.kind == "name"
                 and inner.name == "super"):
             return self._super(path, scope)
         values = self.term(path, scope, inner)
-        match other_term.kind:
+        match expression.kind:
             case "attribute":
-                return union(self.attribute(value, other_term.name) for value in values)
+                return union(self.attribute(value, expression.name) for value in values)
             case "list":
                 return listed(values)
             case "class":
@@ -130,9 +136,9 @@ class Resolver(Annotations):
         does: dict[str, Callable[[Value], Values]] = {
             "call": self.called, "each": self._each, "await": self._awaited,
             "enter": self._entered, "part": lambda value: frozenset({value}),
-            "item": lambda value: self._item(value, other_term.name),
+            "item": lambda value: self._item(value, expression.name),
         }
-        return union(does[other_term.kind](value) for value in values)
+        return union(does[expression.kind](value) for value in values)
 
     def _name(self, path: str, scope: str, name: str) -> Values:
         hits = self.names(path, scope, name)
@@ -151,7 +157,7 @@ class Resolver(Annotations):
                 kind = self.binding_kind(method)
                 value = Value("class" if kind != "object" or method.name == "__new__" else "object",
                               path, here)
-                return frozenset({Value("super", path, here, of=value)})
+                return frozenset({Value("super", path, here, owner=value)})
             if scope.kind == "function":
                 method = scope
             here = scope.above
@@ -162,7 +168,7 @@ class Resolver(Annotations):
         if value.kind == "outside":
             return OUTSIDE
         if value.kind in ("builtin", "type"):
-            return frozenset({Value("method", scope=name, of=value)})
+            return frozenset({Value("method", scope=name, owner=value)})
         if name == "__class__" and value.kind == "object":
             return frozenset({Value("class", value.path, value.scope)})
         if name == "__dict__" or value.kind in ("callable", "method"):
@@ -189,7 +195,7 @@ class Resolver(Annotations):
         finally:
             self._places.discard(hit)
 
-    def _bound(self, place: Place, scope: Scope, binding: Binding, of: Value | None) -> Values:
+    def _bound(self, place: Place, scope: Scope, binding: Binding, owner: Value | None) -> Values:
         path = place.path
         scope_name = binding.at if binding.at is not None else place.scope
         match binding.kind:
@@ -199,9 +205,9 @@ class Resolver(Annotations):
                     return NOTHING
                 if made.kind == "class":
                     return frozenset({Value("class", path, binding.text)})
-                value = Value("function", path, binding.text, of=of)
+                value = Value("function", path, binding.text, owner=owner)
                 if self.binding_kind(made) == "property":
-                    owned = of is not None and of.kind in ("object", "super")
+                    owned = owner is not None and owner.kind in ("object", "super")
                     return self.called(value) if owned else NOTHING
                 return frozenset({value})
             case "import":
@@ -213,7 +219,7 @@ class Resolver(Annotations):
                 return self.evaluate(path, scope_name, binding.text)
             case "type":
                 tree = annotation_tree(binding.text)
-                return self.annotated(path, scope_name, tree, of) if tree is not None else NOTHING
+                return self.annotated(path, scope_name, tree, owner) if tree else NOTHING
         return self._param(path, place.scope, scope, int(binding.text))
 
     def _param(self, path: str, scope_name: str, scope: Scope, number: int) -> Values:
@@ -253,10 +259,10 @@ class Resolver(Annotations):
             case "type":
                 return _made(value.scope)
             case "method":
-                assert value.of is not None
-                if value.of.kind == "builtin":
-                    return container_call(value.scope, value.of)
-                return builtin(value.of.scope)
+                assert value.owner is not None
+                if value.owner.kind == "builtin":
+                    return container_call(value.scope, value.owner)
+                return builtin(value.owner.scope)
             case "callable":
                 return value.args[0] if value.args else NOTHING
             case "outside":
@@ -295,9 +301,9 @@ class Resolver(Annotations):
         tree = annotation_tree(scope.returns)
         if tree is None:
             return NOTHING
-        own = self.own_kind(scope, value.of, tree)
+        own = self.own_kind(scope, value.owner, tree)
         return own if own is not None else self.annotated(value.path, scope.above or "", tree,
-                                                          value.of)
+                                                          value.owner)
 
     def _each(self, value: Value) -> Values:
         if value.kind == "builtin":

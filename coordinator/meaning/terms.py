@@ -30,14 +30,14 @@ class Term(NamedTuple):
     Attributes:
         name: of a name, attribute or built-in type; of an item, its place if it is fixed; of the
             kinds `cast`, `typevar`, `alias`, the annotation.
-        of: what it is applied to. `parts`: of `any`, all of them.
+        inner: what it is applied to. `parts`: of `any`, all of them.
         scope: from where a name is seen, if not from where the whole is.
         text: how it is written.
     """
 
     kind: TermKind
     name: str = ""
-    of: Term | None = None
+    inner: Term | None = None
     parts: tuple[Term, ...] = ()
     scope: str | None = None
     text: str = UNKNOWN
@@ -92,8 +92,8 @@ def _primary(text: str, position: int, depth: int) -> tuple[Term, int]:
     if sign == "(":
         parts: list[Term] = []
         while text[position] in "(|":
-            other_term, position = _term(text, position + 1, depth + 1)
-            parts.append(other_term)
+            expression, position = _term(text, position + 1, depth + 1)
+            parts.append(expression)
         if text[position] != ")":
             raise ValueError
         return Term("any", parts=tuple(parts)), position + 1
@@ -123,13 +123,13 @@ def _primary(text: str, position: int, depth: int) -> tuple[Term, int]:
     return Term("name", name[0], text=name[0]), name.end()
 
 
-def _seen_from(other_term: Term, scope: str) -> Term:
-    if other_term.kind == "name":
-        return other_term._replace(scope=other_term.scope if other_term.scope is not None
+def _seen_from(expression: Term, scope: str) -> Term:
+    if expression.kind == "name":
+        return expression._replace(scope=expression.scope if expression.scope is not None
                                    else scope)
-    return other_term._replace(
-        of=_seen_from(other_term.of, scope) if other_term.of is not None else None,
-        parts=tuple(_seen_from(part, scope) for part in other_term.parts),
+    return expression._replace(
+        inner=_seen_from(expression.inner, scope) if expression.inner is not None else None,
+        parts=tuple(_seen_from(part, scope) for part in expression.parts),
     )
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from functools import cache
 
-from tree_sitter import Language, Node, Query, QueryCursor
+from tree_sitter import Node
 
 from coordinator.meaning.facts import (
     EXPRESSION_MAX,
@@ -28,11 +27,12 @@ from coordinator.meaning.facts import (
     Shape,
     Site,
     last_name,
+    regions_of,
 )
-from coordinator.meaning.languages import Row
 from coordinator.meaning.reading import GIVEN_MAX
-from coordinator.regions import grammar
-from coordinator.regions.outline import Outline
+from coordinator.regions import grammar, reader
+from coordinator.regions.grammar import Captures
+from coordinator.regions.languages import Syntax
 
 #: Larger files (bytes) have no facts: they are bundles, nobody's own text, and take seconds.
 FILE_BYTES_MAX = 400_000
@@ -45,26 +45,17 @@ _PARAMS: dict[str, tuple[int, ParamKind, bool]] = {
 #: What else a match may be of.
 _GROUPS = (*_PARAMS, "import", "export", "bind", "own", "base", "returns", "given", "call", "use")
 _SPARE = Param("...", "*", False)
-Captures = dict[str, list[Node]]
 
 
-@cache
-def _query(name: str, text: str) -> Query:
-    language: Language | None = grammar.load(name)[0].language
-    assert language is not None
-    return Query(language, text)
-
-
-def read(data: bytes, row: Row) -> Facts:
+def read(data: bytes, language: str, syntax: Syntax) -> Facts:
     """The facts of these bytes. Whatever they are, there is an answer."""
     if len(data) > FILE_BYTES_MAX:
         return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
-    reading = grammar.read(data, row.name)
-    if reading.tree is None:
-        return Facts(note=reading.outline.note)
-    cursor = QueryCursor(_query(row.name, row.query_text()))
-    reader = _Reader(row, [fields for _, fields in cursor.matches(reading.tree.root_node)])
-    return Facts(reader.scopes, reader.sites(), [], None, _regions(reading.outline))
+    parsed = reader.read(data, language)
+    if parsed.tree is None:
+        return Facts(note=parsed.outline.note)
+    walk = _Walk(syntax, grammar.match_meaning(parsed.tree.root_node, language))
+    return Facts(walk.scopes, walk.sites(), [], None, regions_of(parsed.outline))
 
 
 @dataclass(slots=True)
@@ -80,11 +71,11 @@ class _Mark:
     params: dict[tuple[int, int], tuple[int, Param]] = field(default_factory=dict)
 
 
-class _Reader:
+class _Walk:
     """One file."""
 
-    def __init__(self, row: Row, matches: list[Captures]) -> None:
-        self._row = row
+    def __init__(self, syntax: Syntax, matches: list[Captures]) -> None:
+        self._syntax = syntax
         self.scopes: dict[str, Scope] = {"": Scope("module", "", None, 1, 1 << 30)}
         self._taken: dict[str, int] = {}
         self._marks = _marks(matches)
@@ -143,13 +134,13 @@ class _Reader:
         if in_class:
             own = _text(mark.captures, "self") or "this"
             mark.params[(-1, -1)] = (3, Param(own, "/"))
-        elif mark.kind == "function" and self._row.constructor:
+        elif mark.kind == "function" and self._syntax.constructor:
             self._bind(mark.id, "this", "value", UNKNOWN, scope.line)
 
     def _make_scope(self, mark: _Mark, above: str, in_class: bool) -> Scope:
         captures = mark.captures
         name = _text(captures, "name")
-        if in_class and (not name or name == self._row.constructor):
+        if in_class and (not name or name == self._syntax.constructor):
             name = "__init__"
         line, last = _lines(captures[mark.kind][0])
         kind: ScopeKind = "class" if mark.kind == "class" else "function" if name else "lambda"
@@ -214,7 +205,7 @@ class _Reader:
                     params[number] = Param(f"argument {number + 1}", param.kind, param.required)
                 else:
                     self._bind(mark.id, param.name, "param", str(number), scope.line)
-            scope.params = [*params, _SPARE] if self._row.spare else params
+            scope.params = [*params, _SPARE] if self._syntax.spare else params
 
     # Names
 
@@ -233,9 +224,9 @@ class _Reader:
             self.scopes[""].wildcards = [*self.scopes[""].wildcards, module]
             return
         what = "default" if "default" in match else _text(match, "what")
-        name = _text(match, "name") or module.rpartition(self._row.separator)[2]
+        name = _text(match, "name") or module.rpartition(self._syntax.separator)[2]
         if "static" in match:
-            package, _, owner = module.rpartition(self._row.separator)
+            package, _, owner = module.rpartition(self._syntax.separator)
             self._bind("", owner, "import", package, line, owner)
             self._bind(scope, name, "value", f"{owner}.{what}", line)
         else:
@@ -301,15 +292,15 @@ class _Reader:
 
     def _call(self, match: Captures) -> None:
         callee = match["callee"][0]
-        text = self._value(callee) if callee.type in self._row.names else (
+        text = self._value(callee) if callee.type in self._syntax.names else (
             self._annotation(callee) or self._value(callee))
         if "object" in match:
             text = f"{self._value(match['object'][0])}.{text}"
         if text in ("super()", "this"):
             text += ".__init__"
         given = [node for node in match["arguments"][0].named_children
-                 if node.type not in self._row.no_argument]
-        spread = [node for node in given if node.type in self._row.spread]
+                 if node.type not in self._syntax.no_argument]
+        spread = [node for node in given if node.type in self._syntax.spread]
         shape = Shape(len(given) - len(spread), star=bool(spread))
         scope = self._scope_at(callee)
         self._site(scope, self._seen(scope, text, called=True), _lines(callee)[1], shape)
@@ -335,7 +326,7 @@ class _Reader:
 
     def _seen(self, scope: str, text: str, *, called: bool = False) -> str:
         """An expression whose first name may be a member of the class that it stands in."""
-        if not self._row.implicit or not text[:1].isalpha():
+        if not self._syntax.implicit or not text[:1].isalpha():
             return text
         name = text[: next((n for n, sign in enumerate(text) if not (sign.isalnum() or sign == "_")
                             ), len(text))]
@@ -355,47 +346,47 @@ class _Reader:
         """The text of an expression (`facts`); `?` where it is not known."""
         if node is None or depth > DEPTH_MAX:
             return UNKNOWN
-        row, kind = self._row, node.type
-        text = UNKNOWN
-        if kind in row.names:
-            word = _word(node)
-            text = "super()" if word == "super" else word if word.isidentifier() else UNKNOWN
-        elif kind in row.calls:
-            of = node.child_by_field_name(row.calls[kind]) if row.calls[kind] else None
-            text = (self._value(of, depth + 1) if row.calls[kind]
-                    else self._member(node, depth)) + "()"
-        elif kind in row.makes:
-            text = self._annotation(node.child_by_field_name(row.makes[kind]), depth + 1) or "?"
-            text += "()"
-        elif kind in row.members:
-            text = self._member(node, depth)
-        elif kind in row.awaits and node.named_children:
-            text = self._value(node.named_children[0], depth + 1) + "@"
-        elif kind in row.through and node.named_children:
-            text = self._value(node.named_children[0], depth + 1)
+        text = self._write_value(node, depth)
         if len(text) > EXPRESSION_MAX:
-            text = f"?.{last_name(text)}" if last_name(text) else UNKNOWN
+            text = f"?.{last_name(text)}"
         return text if not text.startswith("?") or last_name(text) else UNKNOWN
 
+    def _write_value(self, node: Node, depth: int) -> str:
+        """The same, of any length, by the kind of the node."""
+        syntax, kind = self._syntax, node.type
+        if kind in syntax.names:
+            return _name_value(node)
+        if kind in syntax.calls:
+            callee = syntax.calls[kind]
+            return (self._value(node.child_by_field_name(callee), depth + 1) if callee
+                    else self._member(node, depth)) + "()"
+        if kind in syntax.makes:
+            made = self._annotation(node.child_by_field_name(syntax.makes[kind]), depth + 1)
+            return f"{made or UNKNOWN}()"
+        if kind in syntax.members:
+            return self._member(node, depth)
+        if node.named_children and (kind in syntax.awaits or kind in syntax.through):
+            inner = self._value(node.named_children[0], depth + 1)
+            return inner + "@" if kind in syntax.awaits else inner
+        return UNKNOWN
+
     def _member(self, node: Node, depth: int) -> str:
-        of, name = (node.child_by_field_name(member) if member else None
-                    for member in self._row.members[node.type])
-        if name is None:
+        owner, name = (node.child_by_field_name(member) if member else None
+                       for member in self._syntax.members[node.type])
+        word = _word(name) if name is not None else ""
+        if not word.isidentifier():
             return UNKNOWN
-        word = _word(name)
-        if of is None:
-            return word if word.isidentifier() else UNKNOWN
-        return f"{self._value(of, depth + 1)}.{word}" if word.isidentifier() else UNKNOWN
+        return f"{self._value(owner, depth + 1)}.{word}" if owner is not None else word
 
     def _annotation(self, node: Node | None, depth: int = 0) -> str:
         """A type, as Python would write it; empty where it is none that a class could be."""
         if node is None or depth > DEPTH_MAX:
             return ""
-        if node.type in self._row.names or node.type in self._row.members:
+        if node.type in self._syntax.names or node.type in self._syntax.members:
             text = self._value(node, depth + 1)
             return text if text.replace(".", "_").isidentifier() else ""
         children = node.named_children
-        if node.type in self._row.through or node.type in ("type_annotation", "generic_type"):
+        if node.type in self._syntax.through or node.type in ("type_annotation", "generic_type"):
             return self._annotation(children[0], depth + 1) if children else ""
         if node.type in ("array_type", "slice_type"):
             inner = self._annotation(children[0], depth + 1) if children else ""
@@ -426,9 +417,9 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
             continue
         node = match[kind][0]
         key = node.start_byte, -node.end_byte
-        known = best.get(key)
-        if known is None or ("name" not in known[1] and (
-                "name" in match or (known[0] == "lambda" and kind != "lambda"))):
+        counted = best.get(key)
+        if counted is None or ("name" not in counted[1] and (
+                "name" in match or (counted[0] == "lambda" and kind != "lambda"))):
             best[key] = kind, match
     marks: list[_Mark] = []
     open_: list[int] = []
@@ -440,14 +431,15 @@ def _marks(matches: list[Captures]) -> list[_Mark]:
     return marks
 
 
-def _regions(outline: Outline) -> list[tuple[int, int, str]]:
-    matches = [(region.first_line, region.last_line, region.name) for region in outline.regions
-               if region.kind not in ("header", "file")]
-    return sorted(matches, key=lambda entry: (entry[0], -entry[1]))
-
-
 def _text(captures: Captures, name: str) -> str:
     return _word(captures[name][0]) if name in captures else ""
+
+
+def _name_value(node: Node) -> str:
+    word = _word(node)
+    if word == "super":
+        return "super()"
+    return word if word.isidentifier() else UNKNOWN
 
 
 def _word(node: Node) -> str:

@@ -25,14 +25,14 @@ class Value(NamedTuple):
         scope: the scope's id; of `builtin`, `type` and `method`, the name.
         args: what a container holds; what a callable returns; of an object, (by the order of its
             class's type variables) what these stand for.
-        of: whom a method belongs to; None if it belongs to nobody yet.
+        owner: whom a method belongs to; None if it belongs to nobody yet.
     """
 
     kind: ValueKind
     path: str = ""
     scope: str = ""
     args: tuple[frozenset[Value], ...] = ()
-    of: Value | None = None
+    owner: Value | None = None
 
 
 class Place(NamedTuple):
@@ -47,7 +47,7 @@ class Hit(NamedTuple):
     """What a use leads to: a place, and whose member it is there."""
 
     place: Place
-    of: Value | None = None
+    owner: Value | None = None
 
 
 Values = frozenset[Value]

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from coordinator.meaning.facts import Facts
 from coordinator.meaning.index import module_of, rows_of
-from coordinator.meaning.languages import Row, group, row_of
+from coordinator.regions.languages import Syntax, group, syntax_of
 
 #: Files of one directory that are looked through for a name.
 FILES_MAX = 2000
@@ -74,24 +74,24 @@ class World:
     def module(self, written: str, importer: str) -> str | None:
         """The file of a module, as a file imports it (one of them, where it is a directory); None
         if it lies outside, or is a bare directory."""
-        row = row_of(importer)
-        key = (written, importer.rpartition("/")[0] if row is None else importer)
+        syntax = syntax_of(importer)
+        key = (written, importer.rpartition("/")[0] if syntax is None else importer)
         if key not in self._modules:
             self._modules[key] = (
-                self._module(written, importer) if row is None
-                else self._beside(written, importer, row) if row.modules == "relative"
-                else self._directory(written, importer, row))
+                self._module(written, importer) if syntax is None
+                else self._beside(written, importer, syntax) if syntax.modules == "relative"
+                else self._directory(written, importer, syntax))
         return self._modules[key]
 
     def siblings(self, path: str, name: str) -> list[str]:
         """The other files that share a name with this one, since they lie in one directory and
         their language has it so."""
-        row = row_of(path)
-        if row is None or row.modules != "directory":
+        syntax = syntax_of(path)
+        if syntax is None or syntax.modules != "directory":
             return []
         folder = path.rpartition("/")[0]
         return [text for text in self.files_with(name, "d", FILES_MAX) if text != path
-                and text.rpartition("/")[0] == folder and row_of(text) == row
+                and text.rpartition("/")[0] == folder and syntax_of(text) == syntax
                 and name in self.facts(text).scopes[""].bindings]
 
     def submodule(self, path: str, name: str) -> str | None:
@@ -103,7 +103,7 @@ class World:
 
     def folder(self, written: str, importer: str) -> str | None:
         """The directory of a package that has no `__init__.py`, as a file imports it."""
-        if row_of(importer) is not None:
+        if syntax_of(importer) is not None:
             return None
         if not written.startswith("."):
             folder = written.replace(".", "/")
@@ -138,11 +138,11 @@ class World:
     def _list_modules(self, written: str) -> list[str]:
         """The files whose dotted names end in this one."""
         modules = [module for module in self._stored.modules(written)
-                   if module not in self._other and row_of(module) is None]
+                   if module not in self._other and syntax_of(module) is None]
         turned = ".".join(reversed(written.split(".")))
         for path, facts in self._other.items():
             name = module_of(path)
-            if facts is not None and row_of(path) is None and (
+            if facts is not None and syntax_of(path) is None and (
                     name == turned or name.startswith(turned + ".")):
                 modules.append(path)
         return modules
@@ -161,7 +161,7 @@ class World:
             return None
         return 0 if is_usual else 1, -_shared(root, importer), len(path), path
 
-    def _beside(self, written: str, importer: str, row: Row) -> str | None:
+    def _beside(self, written: str, importer: str, syntax: Syntax) -> str | None:
         """The file that is named from where the importer lies; endings may be left out."""
         if not written.startswith("."):
             return None
@@ -171,25 +171,25 @@ class World:
         bare = stem.rpartition(".")[0] if stem.endswith((".js", ".mjs", ".cjs", ".jsx")) else stem
         for text in (stem, *(f"{base}{middle}.{ending}" for base in dict.fromkeys((stem, bare))
                              for middle in ("", "/index") for ending in ENDINGS)):
-            if self.has(text) and group(text) == row.queries[0]:
+            if self.has(text) and group(text) == syntax.queries[0]:
                 return text
         return None
 
-    def _directory(self, written: str, importer: str, row: Row) -> str | None:
+    def _directory(self, written: str, importer: str, syntax: Syntax) -> str | None:
         """A file of the directory that is meant: the one whose path ends in most of the name, and
         of several the nearest."""
-        parts = [text for text in written.split(row.separator) if text]
+        parts = [text for text in written.split(syntax.separator) if text]
         while parts:
             modules = [module for module in self._stored.modules(".".join(parts)) if module not
                        in self._other]
             turned = ".".join(reversed(parts))
             modules += [path for path, facts in self._other.items() if facts is not None and (
                 (name := module_of(path)) == turned or name.startswith(turned + "."))]
-            modules = [text for text in modules if row_of(text) == row]
+            modules = [text for text in modules if syntax_of(text) == syntax]
             if modules:
                 return min(modules, key=lambda name: (
                     -_shared(name.rpartition("/")[0], importer), len(name), name))
-            if row.separator == ".":
+            if syntax.separator == ".":
                 return None  # a package's name is whole
             parts.pop(0)
         return None

@@ -14,7 +14,7 @@ from coordinator.merging.git_merge import MARKER_SIZE, GitMerge
 from coordinator.merging.merge import merge
 from coordinator.merging.model import Merged, Side
 from coordinator.regions.languages import language_of
-from coordinator.regions.process import Outlines
+from coordinator.source.outlines import Outlines
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from coordinator.merging import checks, containers
 from coordinator.merging.checks import Fault
 from coordinator.merging.items import FILE, Item, items
 from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Segments, Side
-from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.regions.outline import FILE_BYTES_MAX
 from coordinator.regions.reading import Reading
 
 #: Languages in which the rest of a file may be read as a part of something that is not closed.

@@ -1,15 +1,13 @@
-"""Finding regions with tree-sitter: the bare parse, the query, and what it has marked.
+"""Grammars and queries, compiled when they are first needed, and kept.
 
-The only module that loads grammars, which are native code: a fault in one ends its process. So the
-coordinator and the command ask by `process`; this runs in `worker` (and in benchmarks and tests).
-It keeps compiled queries, and nothing of any file.
+The only module that loads grammars. They are native code: a fault in one ends its process. So they
+run in the worker (`coordinator.source`), in benchmarks and in tests.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
 from types import ModuleType
@@ -17,21 +15,29 @@ from typing import NamedTuple
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
-from coordinator.regions import names
-from coordinator.regions.languages import languages
-from coordinator.regions.outline import Mark, MarkKind, Outline, divide, whole
-from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.regions.languages import languages, read_queries
 
-#: Files in which more is marked are not divided.
-MARKS_MAX = 200_000
-_KINDS: tuple[MarkKind, ...] = (
-    "function", "method", "class", "namespace", "constants", "block", "key", "section",
-)
+#: Patterns below this line of a query begin at the root: tried at each node, they would be slow.
+AT_ROOT = "\n; At the root:\n"
+Captures = dict[str, list[Node]]
+
+
+class Grammar(NamedTuple):
+    """A row of the table, ready for use.
+
+    Attributes:
+        anywhere, top: the query of its regions, as far as it begins anywhere and at the root.
+    """
+
+    language: Language
+    parser: Parser
+    anywhere: Query
+    top: Query
 
 
 @cache
-def load(language: str) -> tuple[Parser, Query]:
-    """The parser and the query of a row of the table.
+def load(language: str) -> Grammar:
+    """The grammar of a row of the table, and the query of its regions.
 
     Raises:
         ImportError: its wheel is missing, or not for this interpreter.
@@ -39,7 +45,20 @@ def load(language: str) -> tuple[Parser, Query]:
     row = languages()[language]
     module, _, function = row.grammar.partition(":")
     grammar = Language(getattr(_native(module), function)())
-    return Parser(grammar), Query(grammar, row.query_text())
+    anywhere, _, top = read_queries((row.query,)).partition(AT_ROOT)
+    return Grammar(grammar, Parser(grammar), Query(grammar, anywhere), Query(grammar, top))
+
+
+@cache
+def load_meaning(language: str) -> Query:
+    """The query of a language's meaning.
+
+    Raises:
+        ImportError: as `load`.
+    """
+    syntax = languages()[language].meaning
+    assert syntax is not None
+    return Query(load(language).language, read_queries(syntax.queries))
 
 
 def _native(package: str) -> ModuleType:
@@ -61,92 +80,18 @@ def _native(package: str) -> ModuleType:
 
 def parse(data: bytes, language: str) -> Tree:
     """The bare parse."""
-    return load(language)[0].parse(data)
+    return load(language).parser.parse(data)
 
 
-class Read(NamedTuple):
-    """A file's outline, and what it was made from; None and nothing where it was not divided."""
-
-    outline: Outline
-    tree: Tree | None = None
-    marks: Sequence[Mark] = ()
-
-
-def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outline:
-    """The regions of these bytes, found anew. Whatever the bytes are, there is an answer.
-
-    Args:
-        language: a name of the table; None, or one that is not in it: one region of kind `file`.
-        nested: also the definitions inside of functions.
-    """
-    return read(data, language, nested=nested).outline
+def match_regions(root: Node, language: str) -> list[tuple[int, Captures]]:
+    """What the query of its regions finds: the number of the pattern, and what it captured."""
+    _, _, anywhere, top = load(language)
+    cursor = QueryCursor(top)
+    cursor.set_max_start_depth(0)
+    return [*QueryCursor(anywhere).matches(root),
+            *((anywhere.pattern_count + pattern, found) for pattern, found in cursor.matches(root))]
 
 
-def read(data: bytes, language: str | None, *, nested: bool = False) -> Read:
-    """The same, with the tree that it was made from."""
-    if language not in languages():
-        return Read(whole(data, None, "no language of the table"))
-    assert language is not None
-    if len(data) > FILE_BYTES_MAX:
-        return Read(whole(data, language, f"larger than {FILE_BYTES_MAX:,} bytes"))
-    try:
-        query = load(language)[1]
-    except ImportError:
-        return Read(whole(data, language, f"the grammar for {language} is not installed"))
-    tree = parse(data, language)
-    marks, leads = marked(tree.root_node, query)
-    if len(marks) > MARKS_MAX:
-        return Read(whole(data, language, f"more than {MARKS_MAX:,} definitions"))
-    found_outline = divide(data, language, marks, leads, nested=nested,
-                           broken=tree.root_node.has_error)
-    if sum(end - start for region in found_outline.regions for start,
-           end in region.spans) != len(data):
-        return Read(whole(data, language, "it could not be divided without gaps"))
-    return Read(found_outline, tree, marks)
-
-
-def marked(root: Node, query: Query) -> tuple[list[Mark], list[tuple[int, int]]]:
-    """What the query marks, the widest for each name, and what is attached to what follows: (start,
-    end) of it."""
-    best: dict[tuple[int, ...], tuple[int, int, Mark]] = {}
-    leads: list[tuple[int, int]] = []
-    for pattern, captures in QueryCursor(query).matches(root):
-        if "lead" in captures:
-            leads += [(node.start_byte, node.end_byte) for node in captures["lead"]]
-            continue
-        kind = next(kind for kind in _KINDS if kind in captures)
-        node = captures[kind][0]
-        start, end = node.start_byte, node.end_byte
-        named = captures.get("name") or captures.get("path") or [node]
-        key = tuple(node.start_byte for node in named) if kind != "block" else (start, end, -1)
-        if len(named) > 1:
-            key = tuple(sorted(key))
-        kept = best.get(key)
-        if kept is not None and (kept[0], -kept[1]) >= (end - start, -pattern):
-            continue
-        best[key] = (end - start, pattern, Mark(
-            start, end, kind, _parts(captures, kind), key[0] if kind != "block" else start,
-            partial(_around, node),
-        ))
-    return [mark for _, _, mark in best.values()], leads
-
-
-def _parts(captures: dict[str, list[Node]], kind: MarkKind) -> list[str]:
-    if kind == "block":
-        return []
-    scope = [names.part(node.text or b"") for node in captures.get("scope", ())]
-    if "path" in captures:
-        return scope + names.parts(captures["path"][0].text or b"")
-    named = sorted(captures.get("name", ()), key=lambda node: node.start_byte)
-    if len(named) == 1:
-        return [*scope, names.part(named[0].text or b"")]
-    return [*scope, names.part(b" ".join(node.text or b"" for node in named))]
-
-
-def _around(node: Node) -> int:
-    """Where the innermost node ends that goes on behind this one."""
-    end = node.end_byte
-    above = node.parent
-    while above is not None and above.end_byte <= end:
-        above = above.parent
-    return above.end_byte if above is not None else end
+def match_meaning(root: Node, language: str) -> list[Captures]:
+    """What the query of its meaning finds."""
+    return [captures for _, captures in QueryCursor(load_meaning(language)).matches(root)]

@@ -1,4 +1,4 @@
-"""Which language a file is in: the table `languages.toml`, and who is found in it.
+"""Which language a file is in, and how that is read: the table `languages.toml`.
 
 Owns reading the table. Loads no grammar: that is `grammar`'s business, in a process of its own.
 """
@@ -19,6 +19,26 @@ _SHEBANG = re.compile(rb"#![^\n]*?([A-Za-z][A-Za-z_+-]*)[0-9.]*(?:[ \t][^\n]*)?\
 _ENV = re.compile(rb"#![^\n]*/env[ \t]+(?:-\S+[ \t]+)*([A-Za-z][A-Za-z_+-]*)")
 
 
+class Syntax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How meaning stands in a language; the fields are told in the table."""
+
+    queries: tuple[str, ...]
+    modules: str
+    separator: str
+    constructor: str = ""
+    spare: bool = False
+    fewer: bool = False
+    implicit: bool = False
+    names: frozenset[str] = frozenset()
+    members: dict[str, tuple[str, str]] = {}
+    calls: dict[str, str] = {}
+    makes: dict[str, str] = {}
+    awaits: frozenset[str] = frozenset()
+    through: frozenset[str] = frozenset()
+    no_argument: frozenset[str] = frozenset()
+    spread: frozenset[str] = frozenset()
+
+
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of the table; its fields are told there."""
 
@@ -28,10 +48,7 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query: str
     programs: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-
-    def query_text(self) -> str:
-        """Its query file."""
-        return (_HERE / "queries" / self.query).read_text("utf-8")
+    meaning: Syntax | None = None
 
 
 @cache
@@ -40,6 +57,11 @@ def languages() -> dict[str, Language]:
     fields = toml_tables.read((_HERE / "languages.toml").read_bytes())
     rows = msgspec.convert(fields["language"], list[Language])
     return {row.name: row for row in rows}
+
+
+def read_queries(files: tuple[str, ...]) -> str:
+    """The text of these files below queries/, one after the other."""
+    return "\n".join((_HERE / "queries" / file).read_text("utf-8") for file in files)
 
 
 def language_of(path: str, data: bytes = b"") -> str | None:
@@ -55,3 +77,26 @@ def language_of(path: str, data: bytes = b"") -> str | None:
     match = _ENV.match(data) or _SHEBANG.match(data)
     program = match[1].decode() if match else ""
     return next((row.name for row in languages().values() if program in row.programs), None)
+
+
+def syntax_of(path: str) -> Syntax | None:
+    """How meaning stands in a file, by its name; None: it is Python, or its meaning is not read."""
+    is_python = path.endswith((".py", ".pyi"))
+    return None if is_python else _syntax_by_ending(path.rpartition(".")[2])
+
+
+@cache
+def _syntax_by_ending(ending: str) -> Syntax | None:
+    language = language_of(f"x.{ending}") if ending else None
+    return languages()[language].meaning if language is not None else None
+
+
+def has_meaning(path: str) -> bool:
+    """Whether meaning is read of such files. (Of Python's stubs it is not.)"""
+    return path.endswith(".py") or syntax_of(path) is not None
+
+
+def group(path: str) -> str:
+    """What the languages have in common whose files may name each other."""
+    syntax = syntax_of(path)
+    return "python" if syntax is None else syntax.queries[0]

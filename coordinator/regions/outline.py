@@ -50,6 +50,8 @@ Kind = Literal[
 MarkKind = Literal[
     "function", "method", "class", "namespace", "constants", "block", "key", "section",
 ]
+#: Larger files (bytes) are not divided.
+FILE_BYTES_MAX = 5_000_000
 #: Regions are named so deep; what is below belongs to the one above it.
 DEPTH_MAX = 24
 

@@ -1,4 +1,4 @@
-"""What names a Python file binds and uses, by Python's own parser and its tables of symbols.
+"""What Python's own parser tells of a file: its errors, and what names it binds and uses.
 
 Runs where grammars do, in the worker: a parser has limits that a hostile text finds. Imports
 nothing of what it reads, and runs none of it.
@@ -36,9 +36,7 @@ def read(data: bytes) -> PythonNames | None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
-            # Bytes, as the parser takes them; the stubs know of text only.
-            # (bytes are taken, too, as by compile(); typeshed says text only)
-            # Takes bytes; its stub says str:
+            # It takes bytes, as the parser does; its stub says text.
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
         scopes = list(_scopes(table))
         bound = _list_bound(table, scopes)
@@ -53,6 +51,27 @@ def read(data: bytes) -> PythonNames | None:
         return PythonNames(False)
     except (RecursionError, MemoryError):
         return None
+
+
+def find_errors(data: bytes) -> str:
+    """What is wrong with it that the grammar does not tell, with the line; empty where nothing is,
+    or where something else keeps Python from reading on to it.
+
+    tree-sitter takes a body that is not indented, lines that are indented to no level, and `print
+    x` of Python 2: it is made for texts that somebody is still typing. These mean the same in every
+    version of Python 3; other errors may be new words of the language.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the text; they would go to this process's output
+        try:
+            compile(data, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+        except SyntaxError as bad:
+            if isinstance(bad, IndentationError) or bad.msg.startswith("Missing parentheses"):
+                return f"line {bad.lineno}: {bad.msg}"
+            return ""
+        except (ValueError, RecursionError, MemoryError, SystemError):
+            return ""
+    return ""
 
 
 def _has_star(tree: ast.Module) -> bool:

@@ -1,18 +1,28 @@
-"""Reading a file for a merge: its outline, and by the same grammar what `reading` lists.
+"""The one reader of source code: what is asked of a file's bytes, from one parse by its grammar.
 
-Loads grammars, so it runs in `worker` (and in tests). Keeps nothing of any file.
+That is its outline, what a merge asks (`reading`), and errors that no grammar tells. Meaning takes
+its facts from it. Keeps nothing of any file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
 
-from tree_sitter import Node
+from tree_sitter import Node, Tree
 
-from coordinator.regions import grammar, names, python_names
+from coordinator.regions import names
+from coordinator.regions.grammar import Captures, load, match_regions, parse
 from coordinator.regions.languages import languages
+from coordinator.regions.outline import FILE_BYTES_MAX, Mark, MarkKind, Outline, divide, whole
 from coordinator.regions.reading import Body, Piece, Reading
 
+#: Files in which more is marked are not divided.
+MARKS_MAX = 200_000
+_KINDS: tuple[MarkKind, ...] = (
+    "function", "method", "class", "namespace", "constants", "block", "key", "section",
+)
 #: Where a grammar keeps what a node wraps: a decorated, exported or templated definition.
 _WRAPS = ("definition", "declaration", "value")
 #: Where it keeps the name of a statement.
@@ -21,16 +31,104 @@ _NAMES = ("name", "left", "property", "pattern", "declarator", "type")
 NAME_BYTES_MAX = 200
 
 
-def read(data: bytes, language: str | None) -> Reading:
+class Parsed(NamedTuple):
+    """A file's outline, and what it was made from; None and nothing where it was not divided."""
+
+    outline: Outline
+    tree: Tree | None = None
+    marks: Sequence[Mark] = ()
+
+
+def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outline:
+    """The regions of these bytes, found anew. Whatever the bytes are, there is an answer.
+
+    Args:
+        language: a name of the table; None, or one that is not in it: one region of kind `file`.
+        nested: also the definitions inside of functions.
+    """
+    return read(data, language, nested=nested).outline
+
+
+def read(data: bytes, language: str | None, *, nested: bool = False) -> Parsed:
+    """The same, with the tree that it was made from."""
+    if language not in languages():
+        return Parsed(whole(data, None, "no language of the table"))
+    assert language is not None
+    if len(data) > FILE_BYTES_MAX:
+        return Parsed(whole(data, language, f"larger than {FILE_BYTES_MAX:,} bytes"))
+    try:
+        load(language)
+    except ImportError:
+        return Parsed(whole(data, language, f"the grammar for {language} is not installed"))
+    tree = parse(data, language)
+    marks, leads = _find_marks(match_regions(tree.root_node, language))
+    if len(marks) > MARKS_MAX:
+        return Parsed(whole(data, language, f"more than {MARKS_MAX:,} definitions"))
+    divided = divide(data, language, marks, leads, nested=nested, broken=tree.root_node.has_error)
+    if sum(end - start for region in divided.regions for start, end in region.spans) != len(data):
+        return Parsed(whole(data, language, "it could not be divided without gaps"))
+    return Parsed(divided, tree, marks)
+
+
+def _find_marks(
+    matches: Sequence[tuple[int, Captures]],
+) -> tuple[list[Mark], list[tuple[int, int]]]:
+    """What the query marks, the widest for each name, and what is attached to what follows: (start,
+    end) of it."""
+    best: dict[tuple[int, ...], tuple[int, int, Mark]] = {}
+    leads: list[tuple[int, int]] = []
+    for pattern, captures in matches:
+        if "lead" in captures:
+            leads += [(node.start_byte, node.end_byte) for node in captures["lead"]]
+            continue
+        kind = next(kind for kind in _KINDS if kind in captures)
+        node = captures[kind][0]
+        start, end = node.start_byte, node.end_byte
+        named = captures.get("name") or captures.get("path") or [node]
+        key = tuple(node.start_byte for node in named) if kind != "block" else (start, end, -1)
+        if len(named) > 1:
+            key = tuple(sorted(key))
+        kept = best.get(key)
+        if kept is not None and (kept[0], -kept[1]) >= (end - start, -pattern):
+            continue
+        best[key] = (end - start, pattern, Mark(
+            start, end, kind, _parts(captures, kind), key[0] if kind != "block" else start,
+            partial(_around, node),
+        ))
+    return [mark for _, _, mark in best.values()], leads
+
+
+def _parts(captures: dict[str, list[Node]], kind: MarkKind) -> list[str]:
+    if kind == "block":
+        return []
+    scope = [names.part(node.text or b"") for node in captures.get("scope", ())]
+    if "path" in captures:
+        return scope + names.parts(captures["path"][0].text or b"")
+    named = sorted(captures.get("name", ()), key=lambda node: node.start_byte)
+    if len(named) == 1:
+        return [*scope, names.part(named[0].text or b"")]
+    return [*scope, names.part(b" ".join(node.text or b"" for node in named))]
+
+
+def _around(node: Node) -> int:
+    """Where the innermost node ends that goes on behind this one."""
+    end = node.end_byte
+    above = node.parent
+    while above is not None and above.end_byte <= end:
+        above = above.parent
+    return above.end_byte if above is not None else end
+
+
+def read_for_merge(data: bytes, language: str | None) -> Reading:
     """All that a merge asks of these bytes. Whatever they are, there is an answer."""
-    reading = grammar.read(data, language)
-    if reading.tree is None or language is None:
-        return Reading(reading.outline)
-    root = reading.tree.root_node
+    parsed = read(data, language)
+    if parsed.tree is None or language is None:
+        return Reading(parsed.outline)
+    root = parsed.tree.root_node
     imports = frozenset(languages()[language].imports)
     pieces = [_piece(node, imports, -1) for node in root.named_children]
     bodies = []
-    for mark in reading.marks:
+    for mark in parsed.marks:
         if mark.kind not in ("class", "namespace", "function", "method"):
             continue
         node = root.descendant_for_byte_range(mark.start, mark.end)
@@ -41,10 +139,25 @@ def read(data: bytes, language: str | None) -> Reading:
         if mark.kind in ("class", "namespace"):
             pieces += [_piece(child, imports, body.start_byte)
                        for child in (*_list_comments(inner, body), *body.named_children)]
+    names_of_python = None
+    if language == "python":
+        from coordinator.regions import python_names  # it takes ms to load
+
+        names_of_python = python_names.read(data)
     return Reading(
-        reading.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
-        python_names.read(data) if language == "python" else None,
+        parsed.outline, sum(1 for _ in _faults(root)) if root.has_error else 0, pieces, bodies,
+        names_of_python,
     )
+
+
+def find_errors(data: bytes, language: str | None) -> str:
+    """What is wrong with these bytes that the grammar does not tell; empty: nothing, or it could
+    not be told."""
+    if language != "python":
+        return ""
+    from coordinator.regions import python_names  # it takes ms to load
+
+    return python_names.find_errors(data)
 
 
 def _body(node: Node) -> tuple[Node | None, Node | None]:

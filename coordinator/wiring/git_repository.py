@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.files.git import ANSWERS, clean_environment
-from coordinator.regions.questions import FILE_BYTES_MAX
+from coordinator.regions.outline import FILE_BYTES_MAX
 from coordinator.rules import git_listings
 from coordinator.words.refusals import Code, Refusal
 

@@ -162,7 +162,7 @@ def test_agents_is_no_package_and_travels_in_the_wheel(tmp_path: Path) -> None:
     assert "coordinator/_data/schema.sql" in names
     assert "coordinator/_data/agents/shell.toml" in names
     assert {"coordinator/regions/languages.toml", "coordinator/regions/queries/python.scm",
-            "coordinator/meaning/languages.toml", "coordinator/meaning/queries/go.scm"} <= names
+            "coordinator/regions/queries/go.meaning.scm"} <= names
     assert not [n for n in names if n.startswith("agents/")]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.languages import group, is_known, row_of, rows
+from coordinator.regions.languages import group, has_meaning, languages, syntax_of
 from tests.effort import examples
 from tests.meaning.made import judged
 
@@ -188,12 +188,12 @@ def test_arguments_that_are_known_at_run_time_only_are_not_seen_through() -> Non
 def test_languages_do_not_see_each_other() -> None:
     files = {**JAVASCRIPT, "lib/pay.py": "def charge(a): pass\n", "lib/use.py": "from pay import charge\ncharge(1)\n", "pay.java": "class Pay {}\n"}
     assert {one.path for one in judged(files, "lib/pay.py", "charge(a)", "charge(a, b)").breaks} == {"lib/use.py"}
-    assert is_known("a.py") and is_known("x/a.mts") and not is_known("a.pyi") and not is_known("a.md") and not is_known("Makefile")
-    assert row_of("a.py") is None and group("a.ts") == group("b.jsx") != group("c.go")
+    assert has_meaning("a.py") and has_meaning("x/a.mts") and not has_meaning("a.pyi") and not has_meaning("a.md") and not has_meaning("Makefile")
+    assert syntax_of("a.py") is None and group("a.ts") == group("b.jsx") != group("c.go")
 
 
 @settings(max_examples=examples(40))
-@given(row=st.sampled_from(sorted(rows())), seed=st.integers(0, 10_000), cut=st.integers(0, 1500), junk=st.binary(max_size=12))
+@given(row=st.sampled_from(sorted(name for name, row in languages().items() if row.meaning)), seed=st.integers(0, 10_000), cut=st.integers(0, 1500), junk=st.binary(max_size=12))
 def test_whatever_the_bytes_are_there_is_an_answer(row: str, seed: int, cut: int, junk: bytes) -> None:
     texts = {"javascript": JAVASCRIPT, "typescript": TYPESCRIPT, "tsx": TYPESCRIPT, "go": GO, "java": JAVA}[row]
     data = "".join(texts.values()).encode()

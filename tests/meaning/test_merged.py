@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator.meaning.frames import Versions
 from coordinator.meaning.merged import misfits
+from coordinator.meaning.outcomes import Versions
 from tests.meaning.made import indexed
 
 PAY = "def charge(account):\n    return 1\n"

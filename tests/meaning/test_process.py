@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.meaning.process import PIECE_FILES, Meaning, MeaningError
+from coordinator.source.meaning import PIECE_FILES, Meaning
+from coordinator.source.reader_process import NoAnswerError
 from tests.waiting import gone, patience, until
 
 FILES = {"a.py": "def f(x): ...\n", "pkg/__init__.py": "", "pkg/b.py": "from a import f\ndef g():\n    f(1)\n"}
@@ -120,7 +121,7 @@ def test_a_worker_that_fails_is_ended_and_somebody_has_to_look(tree: Path, does:
     with Meaning(str(tree), ":memory:", 0.3, [sys.executable, "-P", "-c", does]) as failing:
         found = failing.judge("a.py", b"x=1\n" * 50_000, b"")
         assert found.outcome == "ESCALATION_REQUIRED" and note in found.note
-        with pytest.raises(MeaningError):
+        with pytest.raises(NoAnswerError):
             failing.update(["a.py"])
         failing.start()
         until(lambda: failing.progress().state == "failed", 70)
@@ -130,12 +131,13 @@ def test_a_file_that_ends_the_worker_is_passed_over(tree: Path) -> None:
     """The worker ends on each question that names `pkg/b.py`, but where it is told that it failed."""
     kills = (
         "import os, sys\n"
-        "from coordinator.meaning import worker\n"
-        "real = worker.Worker._update_file\n"
+        "from coordinator.source import worker\n"
+        "from coordinator.source.repository_index import RepositoryIndex\n"
+        "real = RepositoryIndex._update_file\n"
         "def one(self, path):\n"
         "    if path == 'pkg/b.py': os._exit(9)\n"
         "    return real(self, path)\n"
-        "worker.Worker._update_file = one\n"
+        "RepositoryIndex._update_file = one\n"
         f"sys.argv[1:] = [{str(tree)!r}, {str(tree / '.index')!r}]\n"
         "worker.main()\n"
     )
@@ -147,6 +149,6 @@ def test_a_file_that_ends_the_worker_is_passed_over(tree: Path) -> None:
 
 def test_no_disk_is_said_in_words(tree: Path) -> None:
     with Meaning(str(tree / "none"), ":memory:") as meaning:
-        with pytest.raises(MeaningError):
+        with pytest.raises(NoAnswerError):
             meaning.read_all()
         assert meaning.progress().state == "failed" and meaning.progress().why

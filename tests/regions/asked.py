@@ -6,8 +6,8 @@ and who runs them again in the same process gets another."""
 from __future__ import annotations
 
 from coordinator.regions.outline import Outline
-from coordinator.regions.process import Outlines
 from coordinator.regions.reading import Reading
+from coordinator.source.outlines import Outlines
 
 _open: list[Outlines] = []
 

@@ -10,8 +10,8 @@ import warnings
 from collections import Counter
 from pathlib import Path
 
-from coordinator.regions.grammar import outline
 from coordinator.regions.languages import language_of
+from coordinator.regions.reader import outline
 from tests.regions.conftest import python_files
 from tests.regions.held import definitions, divided, held
 

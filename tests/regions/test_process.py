@@ -13,8 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.regions.grammar import outline
-from coordinator.regions.process import Outlines
+from coordinator.regions.grammar import AT_ROOT, load
+from coordinator.regions.languages import languages, read_queries
+from coordinator.regions.reader import outline
+from coordinator.source import protocol
+from coordinator.source.outlines import Outlines
+from coordinator.source.reader_process import NoAnswerError
 from coordinator.words.refusals import Code, Refusal
 from tests.conftest import Repo
 from tests.regions.held import held
@@ -68,6 +72,26 @@ def test_a_worker_that_fails_makes_one_region(does: str, note: str) -> None:
         found = failing.of(data, "python")
         held(data, found)
         assert [one.kind for one in found.regions] == ["file"] and note in found.note
+
+
+def test_a_worker_that_fails_once_is_asked_again(tmp_path: Path) -> None:
+    does = (f"import pathlib, sys\nseen = pathlib.Path({str(tmp_path / 'seen')!r})\n"
+            "if not seen.exists():\n    seen.touch()\n    sys.exit(9)\n"
+            "sys.argv[1:] = []\nfrom coordinator.source import worker\nworker.main()\n")
+    with Outlines(60, [sys.executable, "-P", "-c", does]) as failing:
+        assert failing.of(b"def f(): pass\n", "python").names() == ["<header>", "f"]
+        with pytest.raises(NoAnswerError, match="keeps no index"):
+            failing.ask(protocol.ListFiles(), protocol.Listed)
+
+
+def test_what_a_query_says_of_the_root_begins_there() -> None:
+    """It is tried nowhere else."""
+    for name, row in languages().items():
+        _, parser, _, top = load(name)
+        assert (top.pattern_count > 0) == ("; At the root:" in read_queries((row.query,)))
+        text, root = read_queries((row.query,)).partition(AT_ROOT)[2], parser.parse(b"").root_node.type
+        for pattern in range(top.pattern_count):
+            assert text[top.start_byte_for_pattern(pattern):].startswith(f"({root} "), name
 
 
 def test_a_grammar_that_takes_too_long_is_ended() -> None:

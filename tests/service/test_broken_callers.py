@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.meaning.process import Meaning
 from coordinator.settings import Leases, Settings
 from coordinator.slices.guard import broken_callers
 from coordinator.slices.impact.impact import Impact
+from coordinator.source.meaning import Meaning
 from coordinator.words import requests as rq
 from tests.service.test_region_edits import edits, proposes
 from tests.sessions import Session, holders

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.looking.file_regions import FileRegions
-from coordinator.meaning.process import Meaning
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.settings import Leases, Settings
 from coordinator.slices.guard import renames
 from coordinator.slices.impact.impact import Impact
+from coordinator.source.meaning import Meaning
 from coordinator.store.rows import VersionRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal

@@ -9,6 +9,7 @@
     (pointer_type (generic_type type: (type_identifier) @scope))]))
   name: (field_identifier) @name) @method
 
+; At the root:
 (source_file (type_declaration . [(type_spec name: (_) @name) (type_alias name: (_) @name)]) @class)
 (source_file (const_declaration . (const_spec . name: (identifier) @name)) @constants)
 (source_file (var_declaration . (var_spec . name: (identifier) @name)) @constants)

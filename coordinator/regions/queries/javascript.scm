@@ -17,9 +17,9 @@
 (lexical_declaration . (variable_declarator name: (identifier) @name value: (class))) @class
 (variable_declaration . (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression) (generator_function)])) @function
 
+; At the root:
 (program (lexical_declaration . (variable_declarator name: (_) @name)) @constants)
 (program (variable_declaration . (variable_declarator name: (_) @name)) @constants)
 (program (export_statement declaration: (lexical_declaration . (variable_declarator name: (_) @name))) @constants)
 (program (export_statement declaration: (variable_declaration . (variable_declarator name: (_) @name))) @constants)
-
 (program [(if_statement) (try_statement) (for_statement) (for_in_statement) (while_statement) (switch_statement)] @block)

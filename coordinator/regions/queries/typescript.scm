@@ -17,13 +17,6 @@
 (lexical_declaration . (variable_declarator name: (identifier) @name value: (class))) @class
 (variable_declaration . (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression) (generator_function)])) @function
 
-(program (lexical_declaration . (variable_declarator name: (_) @name)) @constants)
-(program (variable_declaration . (variable_declarator name: (_) @name)) @constants)
-(program (export_statement declaration: (lexical_declaration . (variable_declarator name: (_) @name))) @constants)
-(program (export_statement declaration: (variable_declaration . (variable_declarator name: (_) @name))) @constants)
-
-(program [(if_statement) (try_statement) (for_statement) (for_in_statement) (while_statement) (switch_statement)] @block)
-
 (abstract_class_declaration name: (type_identifier) @name) @class
 (export_statement declaration: (abstract_class_declaration name: (type_identifier) @name)) @class
 (interface_declaration name: (type_identifier) @name) @class
@@ -39,3 +32,10 @@
 (function_signature name: (identifier) @name) @function
 (class_body (abstract_method_signature name: (_) @name) @method)
 (class_body (method_signature name: (_) @name) @method)
+
+; At the root:
+(program (lexical_declaration . (variable_declarator name: (_) @name)) @constants)
+(program (variable_declaration . (variable_declarator name: (_) @name)) @constants)
+(program (export_statement declaration: (lexical_declaration . (variable_declarator name: (_) @name))) @constants)
+(program (export_statement declaration: (variable_declaration . (variable_declarator name: (_) @name))) @constants)
+(program [(if_statement) (try_statement) (for_statement) (for_in_statement) (while_statement) (switch_statement)] @block)

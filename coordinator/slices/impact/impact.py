@@ -12,9 +12,10 @@ import time
 from collections.abc import Collection, Iterable
 from threading import Lock
 
-from coordinator.meaning.languages import is_known
 from coordinator.meaning.outcomes import Outcome
-from coordinator.meaning.process import Meaning, MeaningError
+from coordinator.regions.languages import has_meaning
+from coordinator.source.meaning import Meaning
+from coordinator.source.reader_process import NoAnswerError
 from coordinator.words.refusals import Code, Refusal
 
 #: Sentences that a refusal has.
@@ -42,7 +43,7 @@ class Impact:
         """These files were changed, as far as is seen."""
         if self._asked:
             with self._lock:
-                self._changed.update(path for path in paths if is_known(path))
+                self._changed.update(path for path in paths if has_meaning(path))
 
     def note_all(self) -> None:
         """More was changed than was seen."""
@@ -82,7 +83,7 @@ class Impact:
                 self._meaning.read_all()
             elif changed:
                 self._meaning.update(changed)
-        except MeaningError as bad:
+        except NoAnswerError as bad:
             with self._lock:
                 self._changed |= changed
                 self._all = self._all or every
@@ -97,16 +98,16 @@ class Impact:
                  changed: set[str], every: bool) -> Outcome | str:
         """
         Raises:
-            MeaningError: it cannot be told so soon.
+            NoAnswerError: it cannot be told so soon.
         """
         if every or len(changed) > AT_ONCE_MAX:
             self._meaning.start()  # beside: it looks through all, also at these
             return "what it breaks elsewhere is not known yet: much has changed"
         if time.monotonic() < self._rests_until:
-            raise MeaningError("it took too long a moment ago")
+            raise NoAnswerError("it took too long a moment ago")
         try:
             return self._meaning.judge_within(seconds, path, before, after, changed)
-        except MeaningError:
+        except NoAnswerError:
             self._rests_until = time.monotonic() + REST_S
             raise
 

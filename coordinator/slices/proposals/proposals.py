@@ -35,8 +35,7 @@ from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, open
 from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Looked, Whole
 from coordinator.looking.spliced import ABSENT, NewText, content_name, spliced
-from coordinator.meaning.languages import is_known
-from coordinator.regions.languages import language_of
+from coordinator.regions.languages import has_meaning, language_of
 from coordinator.rules import patches
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -349,7 +348,7 @@ def _breaks(svc: Service, view: View, agent: str, path: str, before: bytes,
             after: bytes) -> list[str]:
     """The agents whose code it breaks elsewhere. They are told, and nothing is refused, because
     nobody holds anything here."""
-    if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not has_meaning(path):
         return []
     judgement = svc.impact.judge(path, before, after, set(), 2.0)
     refusal = svc.impact.refuse(judgement, set()) if not isinstance(judgement, str) else None

@@ -30,7 +30,7 @@ from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, clos
 from coordinator.kernel.writing.journal import Journal
 from coordinator.looking.facts import AnyNeed, Place
 from coordinator.looking.spliced import NewText, content_name, is_still, spliced, text_of
-from coordinator.meaning.languages import is_known
+from coordinator.regions.languages import has_meaning
 from coordinator.rules.function_bodies import is_body_alone
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
@@ -414,7 +414,7 @@ def _judge(svc: Service, view: View, agent: str, path: str, before: bytes,
     Raises:
         Refusal: REQUIRE_ADDITIONAL_LOCKS, ESCALATION_REQUIRED.
     """
-    if svc.impact is None or svc.settings.leases.meaning == "off" or not is_known(path):
+    if svc.impact is None or svc.settings.leases.meaning == "off" or not has_meaning(path):
         return []
     held = {row.file_path for row in view.each(LeaseRow, "leases_of_holder", agent)
             if row.mode == "exclusive" and row.expires_at > view.now}

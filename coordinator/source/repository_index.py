@@ -1,58 +1,47 @@
-"""The meaning worker reads the repository's files, keeps the index, and answers questions.
-
-`process` starts this worker as `python -P -m coordinator.meaning.worker ROOT INDEX`. Anybody may
-have written the files, and a judgement may take long. So a crash or a timeout ends this process and
-no other. The worker reads only below the root, and writes only the index.
-"""
+"""One repository in the worker: reads its files, keeps their index, and answers what a change of
+them breaks. Reads only below the root, and writes only the index."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore, manifest
 from coordinator.meaning.facts import Facts
 from coordinator.meaning.file_facts import FILE_BYTES_MAX, facts_of
-from coordinator.meaning.frames import (
-    Answer,
-    Asked,
-    Failed,
-    Judged,
-    Judgement,
-    Listed,
-    Listing,
-    Merge,
-    Misfits,
-    Question,
-    Update,
-    Updated,
-)
 from coordinator.meaning.index import Index
 from coordinator.meaning.judging import judge
-from coordinator.meaning.languages import is_known
 from coordinator.meaning.merged import misfits
+from coordinator.regions.languages import has_meaning
+from coordinator.source.protocol import (
+    Failed,
+    FindMisfits,
+    JudgeChange,
+    Judged,
+    Listed,
+    ListFiles,
+    Misfits,
+    RepositoryAnswer,
+    RepositoryQuestion,
+    Updated,
+    UpdateFiles,
+)
 from coordinator.words.file_names import blake2b
 from coordinator.words.resource_names import resource
-from coordinator.workers import serving
 
-#: The worker may take so much memory (bytes).
-MEMORY_BYTES_MAX = 2 << 30
 #: One listing names no more files for the index than this.
 FILES_MAX = 100_000
-#: The worker lists no repository that has more files, also of unknown languages.
+#: No repository is listed that has more files, also of unknown languages.
 LISTED_MAX = 1_000_000
 #: A file that changed so lately (seconds) may change again within one tick of its clock.
 _FRESH_S = 2.0
 
 
-class Worker:
+class RepositoryIndex:
     """Answers questions about one repository.
 
     Raises:
@@ -65,20 +54,20 @@ class Worker:
         self._files = Root(root)
         self._index = Index(index)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: RepositoryQuestion) -> RepositoryAnswer:
         """Answer a question. An error of the disk or the index becomes the answer `Failed`."""
         try:
             match question:
-                case Listing():
+                case ListFiles():
                     return self._list_files()
-                case Update():
+                case UpdateFiles():
                     return self._update_files(question)
-                case Judgement():
+                case JudgeChange():
                     if question.changed:
-                        self._update_files(Update(question.changed))
+                        self._update_files(UpdateFiles(question.changed))
                     return Judged(judge(self._index, question.path, question.old, question.new,
                                         frozenset(question.held)))
-                case Merge():
+                case FindMisfits():
                     return Misfits(misfits(self._index, question.files))
         except (OSError, apsw.Error) as error:
             return Failed(str(error))
@@ -86,16 +75,16 @@ class Worker:
     def _list_files(self) -> Listed:
         whole = resource("./", "dir")
         paths = manifest(self._root, whole, Ignore(Tree(Path(self._root))), LISTED_MAX)
-        to_index = [path for path in paths if is_known(path)][:FILES_MAX]
+        to_index = [path for path in paths if has_meaning(path)][:FILES_MAX]
         gone = set(self._index.paths()) - set(to_index)
         return Listed(sorted([*to_index, *gone]), len(to_index))
 
-    def _update_files(self, asked: Update) -> Updated:
+    def _update_files(self, question: UpdateFiles) -> Updated:
         renewed = 0
         with self._index.batch():
-            for path in asked.failed:
+            for path in question.failed:
                 self._index.put(path, b"", Facts(note="reading it failed"))
-            for path in asked.paths:
+            for path in question.paths:
                 renewed += self._update_file(path)
         return Updated(renewed)
 
@@ -125,21 +114,3 @@ class Worker:
         if status is None or time.time() - status.st_mtime < _FRESH_S:
             return None
         return f"{status.st_mtime_ns}-{status.st_size}-{status.st_ino}"
-
-
-def main() -> None:
-    """Answer the questions of `process` until it asks no more."""
-    serving.limit(MEMORY_BYTES_MAX)
-    os.nice(5)
-    worker = Worker(sys.argv[1], sys.argv[2])
-
-    def answer(body: bytes) -> bytes:
-        asked = msgspec.msgpack.decode(body, type=Asked)
-        serving.within(asked.seconds)
-        return msgspec.msgpack.encode(worker.answer(asked.question))
-
-    serving.serve(answer)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,39 +1,20 @@
-"""Asking for judgements: starts the worker, waits for it no longer than it may take, ends it.
+"""Asking what a repository's files mean: what a change of one of them breaks elsewhere.
 
-Owns the process, and the first reading of a repository, in pieces, so that a judgement waits for
-one piece at most. A file that the worker ends on, or comes to no end with, is noted as unreadable
-and passed over from then on. Used from any thread, one question at a time; blocking, so from a
-thread where a loop runs.
+Owns the first reading of a repository, in pieces, so that a judgement waits for one piece at most.
+A file that the worker fails on is noted as unreadable and passed over from then on.
 """
 
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Event, Thread
-from types import TracebackType
-from typing import TypeVar
 
 import msgspec
 
-from coordinator.meaning.frames import (
-    Answer,
-    Asked,
-    Failed,
-    Judged,
-    Judgement,
-    Listed,
-    Listing,
-    Merge,
-    Misfits,
-    Question,
-    Update,
-    Updated,
-    Versions,
-)
-from coordinator.meaning.outcomes import Break, Outcome
-from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
+from coordinator.meaning.outcomes import Break, Outcome, Versions
+from coordinator.source import protocol
+from coordinator.source.reader_process import TRIES, NoAnswerError, ReaderProcess, WorkerFailedError
 
 #: A judgement, and the reading of one piece, may take so long (seconds).
 SECONDS_MAX = 20.0
@@ -41,11 +22,6 @@ SECONDS_MAX = 20.0
 LISTING_TIMES = 3
 #: Files in one piece.
 PIECE_FILES = 32
-T = TypeVar("T", Listed, Updated, Judged, Misfits)
-
-
-class MeaningError(Exception):
-    """There is no answer: the worker ended on the question, took too long, or the disk refused."""
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -64,7 +40,7 @@ class Progress(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class Meaning:
+class Meaning(ReaderProcess):
     """The meaning of one repository.
 
     Args:
@@ -76,25 +52,10 @@ class Meaning:
 
     def __init__(self, root: str, index: str, seconds: float = SECONDS_MAX,
                  command: Sequence[str] | None = None, *, forks: bool = False) -> None:
-        self._seconds = seconds
-        self._worker = WorkerProcess(command or (
-            sys.executable, "-P", "-m", "coordinator.meaning.worker", root, index), forks=forks)
+        super().__init__(seconds, (root, index), command, forks=forks)
         self._stop = Event()
         self._thread: Thread | None = None
         self._progress = Progress()
-
-    def __enter__(self) -> Meaning:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def begin(self) -> None:
-        """Start the process, if it does not run: the first question need not wait for it."""
-        self._worker.begin()
 
     def start(self) -> None:
         """Begin to read the repository, in a thread; `progress` tells how far it is. What has not
@@ -119,11 +80,11 @@ class Meaning:
             told: called after each piece.
 
         Raises:
-            MeaningError
+            NoAnswerError
         """
         self._progress = Progress("listing")
         try:
-            listed = self._asked(Listing(), Listed, LISTING_TIMES * self._seconds)
+            listed = self.ask(protocol.ListFiles(), protocol.Listed, LISTING_TIMES * self.seconds)
             self._progress = Progress("reading", 0, listed.files)
             for piece in _pieces(listed.paths):
                 if self._stop.is_set():
@@ -134,7 +95,7 @@ class Meaning:
                     "reading", min(now.done + len(piece), now.files), now.files, now.read + read)
                 if told is not None:
                     told(self._progress)
-        except MeaningError as bad:
+        except NoAnswerError as bad:
             self._progress = msgspec.structs.replace(self._progress, state="failed", why=str(bad))
             raise
         state = "stopped" if self._stop.is_set() else "done"
@@ -148,17 +109,18 @@ class Meaning:
             how many were read.
 
         Raises:
-            MeaningError: the disk refused, or there is no worker to be had.
+            NoAnswerError: the disk refused, or there is no worker to be had.
         """
-        return sum(self._piece(piece) for piece in _pieces(sorted(paths)))
+        return sum(self._update_piece(piece) for piece in _pieces(sorted(paths)))
 
     def judge(self, path: str, old: bytes | None, new: bytes | None,
               held: Collection[str] = ()) -> Outcome:
         """What a change of one file breaks (`judging.judge`). Never raises for what a file is:
         where there is no judgement in time, somebody has to look."""
         try:
-            return self._asked(Judgement(path, old, new, sorted(held)), Judged).outcome
-        except MeaningError as bad:
+            question = protocol.JudgeChange(path, old, new, sorted(held))
+            return self.ask(question, protocol.Judged).outcome
+        except NoAnswerError as bad:
             return Outcome("ESCALATION_REQUIRED", path, note=str(bad))
 
     def judge_within(self, seconds: float, path: str, old: bytes | None, new: bytes | None,
@@ -167,75 +129,39 @@ class Meaning:
         and with looking again at what `changed`.
 
         Raises:
-            MeaningError
+            NoAnswerError
         """
-        asked = Judgement(path, old, new, changed=sorted(changed))
-        return self._asked(asked, Judged, seconds, in_turn=False).outcome
+        question = protocol.JudgeChange(path, old, new, changed=sorted(changed))
+        return self.ask(question, protocol.Judged, seconds, in_turn=False, tries=1).outcome
 
     def misfits(self, seconds: float, files: Sequence[Versions]) -> list[Break]:
         """What fits on both sides of a merge, and not in it (`merged.misfits`).
 
         Raises:
-            MeaningError
+            NoAnswerError
         """
-        return self._asked(Merge(list(files)), Misfits, seconds).breaks
-
-    def worker_id(self) -> int | None:
-        """The process id of the worker; None while there is none."""
-        return self._worker.pid
+        return self.ask(protocol.FindMisfits(list(files)), protocol.Misfits, seconds).breaks
 
     def close(self) -> None:
         """End the worker and the reading at once, for good."""
         self._stop.set()
-        self._worker.close()
+        super().close()
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.join()
 
     def _quietly(self) -> None:
-        with contextlib.suppress(MeaningError):  # `progress` says it
+        with contextlib.suppress(NoAnswerError):  # `progress` says it
             self.read_all()
 
-    def _piece(self, paths: list[str]) -> int:
-        try:
-            return self._asked(Update(paths), Updated).read
-        except _EndedError:
-            if len(paths) > 1:
-                return sum(self._piece([path]) for path in paths)
-        try:
-            return self._asked(Update(paths), Updated).read
-        except _EndedError:
-            self._asked(Update([], paths), Updated)
-            return 1
-
-    def _asked(self, question: Question, kind: type[T], seconds: float | None = None, *,
-               in_turn: bool = True) -> T:
-        """Ask, and have an answer of this kind.
-
-        Raises:
-            MeaningError
-        """
-        most = seconds or self._seconds
-        body = msgspec.msgpack.encode(Asked(question, most + 1))
-        try:
-            data = self._worker.ask(body, most, in_turn=in_turn)
-            answer: Answer = msgspec.msgpack.decode(data, type=Answer)
-        except TimeoutError:
-            raise _EndedError(f"it took over {most:g} s") from None
-        except WorkerEndedError:
-            raise _EndedError("the process that judges failed on it") from None
-        except msgspec.MsgspecError:
-            self._worker.end()
-            raise _EndedError("the process that judges failed on it") from None
-        if isinstance(answer, Failed):
-            raise MeaningError(answer.why)
-        if not isinstance(answer, kind):
-            raise MeaningError("an answer to something else")
-        return answer
-
-
-class _EndedError(MeaningError):
-    """The worker ended, or had to be ended."""
+    def _update_piece(self, paths: list[str]) -> int:
+        for _ in range(1 if len(paths) > 1 else TRIES):
+            with contextlib.suppress(WorkerFailedError):
+                return self.ask(protocol.UpdateFiles(paths), protocol.Updated, tries=1).read
+        if len(paths) > 1:
+            return sum(self._update_piece([path]) for path in paths)
+        self.ask(protocol.UpdateFiles([], paths), protocol.Updated)
+        return 1
 
 
 def _pieces(paths: Sequence[str]) -> Iterator[list[str]]:

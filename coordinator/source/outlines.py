@@ -1,0 +1,63 @@
+"""Asking what single files are: their outlines, what a merge reads in them, and their errors.
+
+There is always an answer. Where the worker fails on a file, that is one region of kind `file`, with
+the reason in its note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from coordinator.regions.languages import languages
+from coordinator.regions.outline import FILE_BYTES_MAX, Outline, whole
+from coordinator.regions.reading import Reading, unread
+from coordinator.source import protocol
+from coordinator.source.reader_process import NoAnswerError, ReaderProcess, TooLongError
+
+#: A file that takes longer (seconds) is not divided. A file of the largest size takes less.
+SECONDS_MAX = 10.0
+A = TypeVar("A")
+
+
+class Outlines(ReaderProcess):
+    """One worker for single files; it keeps nothing of any."""
+
+    def __init__(self, seconds: float = SECONDS_MAX, command: Sequence[str] | None = None, *,
+                 forks: bool = False) -> None:
+        super().__init__(seconds, command=command, forks=forks)
+
+    def of(self, data: bytes, language: str | None, *, nested: bool = False) -> Outline:
+        """The regions of these bytes (`reader.outline`); never raises for what they are.
+
+        Args:
+            language: a name of the table, or None: one region of kind `file`, and nobody is asked.
+            nested: also the definitions inside of functions.
+        """
+        return self._answer(data, language, whole, lambda language: self.ask(
+            protocol.DivideFile(data, language, nested), protocol.Divided).outline)
+
+    def read(self, data: bytes, language: str | None) -> Reading:
+        """What a merge asks of these bytes (`reader.read_for_merge`); never raises for what they
+        are."""
+        return self._answer(data, language, unread, lambda language: self.ask(
+            protocol.ReadForMerge(data, language), protocol.ForMerge).reading)
+
+    def errors(self, data: bytes, language: str | None) -> str:
+        """What is wrong with these bytes that the grammar does not tell (in Python how they are
+        indented, above all); empty: nothing, or it could not be told."""
+        return self._answer(data, language, lambda *_: "", lambda language: self.ask(
+            protocol.FindErrors(data, language), protocol.Errors).text)
+
+    def _answer(self, data: bytes, language: str | None,
+                undivided: Callable[[bytes, str | None, str], A], ask: Callable[[str], A]) -> A:
+        if language is None or language not in languages():
+            return undivided(data, None, "no language of the table")
+        if len(data) > FILE_BYTES_MAX:
+            return undivided(data, language, f"larger than {FILE_BYTES_MAX:,} bytes")
+        try:
+            return ask(language)
+        except TooLongError:
+            return undivided(data, language, f"dividing it took over {self.seconds:g} s")
+        except NoAnswerError:
+            return undivided(data, language, f"the grammar for {language} failed on it")
