@@ -150,6 +150,8 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return _taken_in(git, check, Path(top), rest)
     if rest[0] in _OF_HEAD and _passes(git, rest):
         return RUN
+    if (written := _list_patched(git, rest)) is not None:
+        return _judge_files(check, written, rest[0])
     names_commit = partial(_names_commit, git, top, rest[0])
     if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
         if rest[0] == "stash":
@@ -220,6 +222,31 @@ def beside_others(real: str, words: list[str]) -> int | None:
         inside, check, Path(top), rest, parts))
 
 
+def _list_patched(git: Program, rest: list[str]) -> list[str] | None:
+    """The files that a patch, or an entry of git's list of stashes, changes; None where it is
+    neither, or git cannot tell."""
+    if (stash := git_commands.used_stash(rest)) is not None:
+        listed = git.says("stash", "show", "--name-only", "--no-renames", "-z",
+                          "--include-untracked", stash)
+    elif (telling := git_commands.applied_patch(rest)) is not None:
+        summary = git.says(*telling[:1], "--summary", *telling[1:])
+        if summary is None or any(line.startswith((b" rename", b" copy"))
+                                  for line in summary.splitlines()):
+            return None
+        listed = git.says(*telling[:1], "--numstat", "-z", *telling[1:])
+        listed = listed and b"\0".join(line.split(b"\t", 2)[-1] for line in listed.split(b"\0"))
+    else:
+        return None
+    return None if not listed else [os.fsdecode(name) for name in listed.split(b"\0") if name]
+
+
+def _judge_files(check: CommitCheck, files: list[str], name: str) -> int:
+    """Whether nobody else holds one of these files. What git calls for it is a part of it."""
+    text = check.index_of(files, name)
+    sys.stderr.write(harmless(text))
+    return STOP if text else HAS_TURN
+
+
 def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     """A `stash` of named files: nothing of what others hold. What it calls itself for that (it
     fills an index of its own, and takes a patch back) is a part of it, and not asked about."""
@@ -229,9 +256,7 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
     if any(map(_with_untracked, rest[1:rest.index("--")])):
         taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
-    text = check.index_of(taken, "stash")
-    sys.stderr.write(harmless(text))
-    return STOP if text else HAS_TURN
+    return _judge_files(check, taken, "stash")
 
 
 def _brought_back(git: Program, check: CommitCheck, name: str,

@@ -232,6 +232,26 @@ def kept_commit(rest: Sequence[str]) -> str | None:
     return None
 
 
+def applied_patch(rest: Sequence[str]) -> list[str] | None:
+    """The `git apply` that tells which files this one would change; None where it is none, or its
+    patch can be read only once."""
+    if rest[:1] != ["apply"] or not _applies(_Command(rest, list(rest[1:]), *_parsed(
+            "apply", rest[1:]), "", None)):
+        return None
+    plain = _parsed("apply", rest[1:])[0]
+    return None if not plain or "-" in plain else [
+        word for word in rest if word not in ("--apply", "-v", "--verbose")]
+
+
+def used_stash(rest: Sequence[str]) -> str | None:
+    """The entry of git's list of stashes that this command brings back, or drops."""
+    plain, _ = _parsed("stash", rest[1:])
+    if rest[:1] != ["stash"] or plain[:1] not in (["pop"], ["apply"], ["drop"]):
+        return None
+    name = plain[1] if len(plain) > 1 else "0"
+    return f"stash@{{{name}}}" if name.isdecimal() else name
+
+
 class BroughtBack(NamedTuple):
     """Files that are given what a commit has of them (empty: what the index has), as they are
     written. `tree`: in the working tree, too."""

@@ -457,3 +457,26 @@ def test_a_commit_of_another_is_not_replaced(repo: Stand) -> None:
     assert ann.ends() == 0
     repo.run("git", "reset", "-q", "--soft", "HEAD~1")
     assert bob.does("(git commit -q --amend -m 'taken over') 2>&1") == 0, bob.said
+
+
+@ONCE
+def test_a_patch_and_a_stash_are_judged_by_their_files(repo: Stand) -> None:
+    """One's own just work while another holds a file; a patch of hers is refused before anything is touched."""
+    agent = repo.agent()
+    repo.write("sub/x", "x\n")
+    for command in ("git add sub; git commit -qm x -- sub", "echo 2 >> b.py; git diff -- b.py > .git/mine.diff; git checkout -q -- b.py",
+                    "echo 2 >> a.py; git diff -- a.py > .git/hers.diff; cat .git/mine.diff .git/hers.diff > .git/both.diff; git checkout -q -- a.py",
+                    "echo 3 > a.py; git stash push -q -- a.py", "git mv b.py moved.py; git diff --cached -M > .git/rename.diff; git mv moved.py b.py"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    repo.coord("lock", "a.py", "--agent", "ann")
+    for command in ("git apply .git/mine.diff && git apply -R .git/mine.diff", "git apply --include=b.py .git/both.diff && git apply -R --exclude=a.py .git/both.diff",
+                    "cd sub && git apply --directory=. ../.git/mine.diff; cd ..; git checkout -q -- b.py", "git apply --index .git/mine.diff && git reset -q -- b.py && git checkout -q -- b.py",
+                    "git -C . apply -3 .git/mine.diff && git restore -SW b.py",
+                    "echo s >> b.py; git stash push -q -- b.py && git stash pop -q && git stash push -q -- b.py && git stash apply -q && git stash drop -q && git checkout -q -- b.py",
+                    "echo s > own; git stash push -qu -- own && git stash pop -q stash@{0} && rm own"):
+        assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    before = state(repo)
+    for command in ("git apply .git/hers.diff", "git apply .git/both.diff", "git apply --index .git/hers.diff", "git apply -R --apply --stat .git/hers.diff", "git stash pop",
+                    "git stash apply 0", "git stash drop", "git stash drop stash@{0}", "git stash clear", "git apply < .git/hers.diff", "git apply .git/rename.diff"):
+        assert agent.does(f"({command}) 2>&1") != 0 and "ann" in "\n".join(agent.said), (command, agent.said)
+        assert state(repo) == before, command
