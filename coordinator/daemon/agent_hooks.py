@@ -300,9 +300,12 @@ class AgentHooks:
         """Distinguish two processes that continue one session: they are two sessions."""
         if heard.moment == "other":
             return heard
+        alone = self._table(profile).one_session
         if heard.parent:
-            return replace(heard, parent=self._processes.session(profile, heard.parent, caller))
-        return replace(heard, session=self._processes.session(profile, heard.session, caller))
+            return replace(heard, parent=self._processes.session(
+                profile, heard.parent, caller, alone=alone))
+        return replace(heard, session=self._processes.session(
+            profile, heard.session, caller, alone=alone))
 
     def _note_process(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded) -> None:
         session, holder = heard.parent or heard.session, heeded.holder

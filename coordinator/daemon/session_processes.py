@@ -82,9 +82,15 @@ class SessionProcesses:
         #: Sessions whose process has ended, and whose agents are about to be gone.
         self._ending: set[tuple[str, str]] = set()
 
-    def session(self, profile: str, session: str, caller: int) -> str:
+    def session(self, profile: str, session: str, caller: int, *, alone: bool = False) -> str:
         """A hook of this session has come from the process `caller`. Returns the session's id, with
-        a mark if another process continues the same session."""
+        a mark if another process continues the same session.
+
+        Args:
+            alone: the process has one session at a time. After `/clear` and the like it continues
+                under a new id, and some CLIs do not report the former one's end. Then the former
+                id is returned.
+        """
         above = list(processes_above(caller))
         process = _agents_own(above)
         if process is None:
@@ -93,6 +99,9 @@ class SessionProcesses:
             if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")):
                 self._seen[key].hooks += 1  # whatever has become of another with this session
                 return key[1]
+        if alone and (former := self._find_former(process, profile)) is not None:
+            self._seen[profile, former].hooks += 1
+            return former
         name = session
         while (sighting := self._seen.get((profile, name))) is not None or (
                 (profile, name) in self._ending):
@@ -104,6 +113,11 @@ class SessionProcesses:
             self._tidy()
         self._add((profile, name), Seen(process))
         return name
+
+    def _find_former(self, process: Process, profile: str) -> str | None:
+        """The session of this profile that the process has, if its agent is known."""
+        return next((session for name, session in reversed(self._sessions.get(process, []))
+                     if name == profile and self._seen[name, session].agent), None)
 
     def belongs(self, profile: str, session: str, agent: str) -> None:
         """Note that the session is this agent's. From its second hook on its end is watched for."""

@@ -45,6 +45,8 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
         timeout_s: how long the agent waits for a hook (seconds). Past it, most let the write
             happen: coord answers well before.
         context: moments at which the model reads what a hook adds.
+        one_session: its process has one session at a time. A new id without the former one's end
+            is the same session.
         stop: whether a hook may make the agent go on when it wants to stop.
         writes, reads, shells, patches: tool -> parameter that holds the path, command or patch.
         folders: tool -> parameters, any of which may name the directory that its command runs in,
@@ -61,6 +63,7 @@ class HookTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only
     dialect: Dialect
     timeout_s: float = 60.0
     context: tuple[Moment, ...] = ()
+    one_session: bool = False
     stop: bool = True
     writes: dict[str, str] = {}
     patches: dict[str, str] = {}

@@ -313,3 +313,39 @@ def test_what_a_person_saved_while_no_coordinator_ran_is_not_overwritten(how: st
         "file_path": str(repo.root / "a.py"), "content": ""})
     repo.down()
     assert one.writes("a.py") != "deny", "nothing was written meanwhile"
+
+
+@pytest.mark.parametrize("profile", ["claude-code", "qwen", "gemini"])
+@pytest.mark.parametrize("event", [None, ("SessionStart", {"source": "clear"}), ("SessionStart", {"source": "resume"})])
+def test_a_new_id_in_the_same_process_is_the_same_session(repo: Repo, begin: Begin, profile: str, event: tuple[str, dict[str, Any]] | None) -> None:
+    """`/clear` and `/new`, where the CLI does not report the former session's end: it keeps what it has."""
+    one = begin("session-1", profile).begins()
+    writes = ("BeforeTool", "write_file") if profile == "gemini" else ("PreToolUse", "write_file" if profile == "qwen" else "Write")
+
+    def refused(session: Session) -> bool:
+        said = session.hook(writes[0], tool_name=writes[1], tool_use_id="x", tool_input={"file_path": str(repo.root / "a.py"), "content": "2\n"})
+        return "deny" in json.dumps(said)
+
+    assert not refused(one)
+    one.session = "session-2"
+    if event is not None:
+        one.hook(event[0], **event[1])
+    assert not refused(one)
+    assert holders(repo) == {"a.py": f"{profile}-session1"}
+    other = begin("session-3", profile).begins()
+    assert refused(other), "another process is another"
+    other.hook("SessionEnd", reason="exit")
+    # Where the end was reported, the new one begins with nothing.
+    one.hook("SessionEnd", reason="clear")
+    assert not holders(repo)
+    one.session = "session-4"
+    assert not refused(one) and holders(repo) == {"a.py": f"{profile}-session4"}
+
+
+def test_a_process_of_several_sessions_keeps_them_apart(repo: Repo, begin: Begin) -> None:
+    """As an app server has them."""
+    one = begin("session-1", "codex").begins()
+    call = {"tool_name": "apply_patch", "tool_use_id": "x", "tool_input": {"command": "*** Begin Patch\n*** Add File: a.py\n+1\n*** End Patch"}}
+    assert "deny" not in json.dumps(one.hook("PreToolUse", **call))
+    one.session = "session-2"
+    assert "deny" in json.dumps(one.hook("PreToolUse", **call))
