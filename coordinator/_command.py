@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 #: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
-#: After so long (seconds) a person is told that it is waited for.
+#: The seconds after which a person is told about the wait.
 TOLD_S = 10.0
 #: Words by which it is known at once that the coordinator is not asked.
 _OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "mcp",
         "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
-#: Words of programs that go on for long: they get a process of their own make.
+#: Words of long-running programs: each gets a process of its own.
 _LASTING = ("serve", "launch", "run", "mcp", "hook", "attach")
 #: Settings of the interpreter that say where modules are, or how text is written. A process that
-#: was told to look at none of them is not the place for a program that may.
+#: ignores them must not become a program that may use them.
 _SETTINGS = (b"PYTHONPATH", b"PYTHONHOME", b"PYTHONUSERBASE", b"PYTHONUTF8", b"PYTHONIOENCODING")
 
 
@@ -94,7 +94,7 @@ def found() -> "str | None":
 
 
 def said(words: "list[str]", key: bytes) -> bytes:
-    """What the coordinator is told: the program that asks, where, for whom, and the words."""
+    """The request to the coordinator: the asking program, where, for whom, and the words."""
     program = setting(b"COORD_PROGRAM")
     user = b""
     for name in (b"LOGNAME", b"USER", b"LNAME", b"USERNAME"):
@@ -136,7 +136,7 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
 
 
 def _first(link: socket.socket) -> bytes:
-    """The first of it; where it takes long, that is said."""
+    """The first part of the answer. Tells a person if it takes long."""
     patience = link.gettimeout()
     if patience is not None:
         link.settimeout(TOLD_S)
@@ -170,7 +170,7 @@ def width() -> int:
 
 
 def colour() -> bool:
-    """Whether it is a terminal that shows colours, and nobody has forbidden them."""
+    """Whether the output is a terminal that shows colours, and they are not forbidden."""
     return system.isatty(1) and not setting(b"NO_COLOR") and setting(b"TERM") not in (b"", b"dumb")
 
 
@@ -192,7 +192,7 @@ def setting(name: bytes) -> bytes:
 
 
 def named(name: bytes) -> "typing.Any":
-    """As the environment has it: posix keeps it in bytes; os, where it stands in, in text."""
+    """The name in the environment's form: bytes with posix; text with os, its substitute."""
     return name.decode() if system.__name__ == "os" else name
 
 
@@ -207,7 +207,7 @@ def helped(name: str) -> str:
 
 
 def hook(name: str) -> "dict[str, typing.Any]":
-    """What a file beside this one defines; compiled once."""
+    """The definitions of a file beside this one; compiled once."""
     from _frozen_importlib_external import SourceFileLoader
 
     names: dict[str, typing.Any] = {"__name__": name[:-3]}
@@ -239,7 +239,7 @@ def here(key: bytes) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it is read in there is nothing to tell
     sys.dont_write_bytecode = sys.dont_write_bytecode or bool(setting(b"PYTHONDONTWRITEBYTECODE"))
     if not sys.flags.safe_path:
-        del sys.path[:1]  # the folder of the script, where anything may lie
+        del sys.path[:1]  # the folder of the script, which may contain anything
     try:
         if sys.flags.no_site:
             import site

@@ -127,7 +127,7 @@ def main() -> int:
     parts = []
     while part := system.read(0, 1 << 20):
         parts.append(part)
-    # posix keeps the environment in bytes; os, where it stands in, in text: mypy knows only os
+    # posix keeps the environment in bytes; its substitute os in text. mypy knows only os.
     key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
     value: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
     token = value if isinstance(value, bytes) else str(value or "-").encode("utf-8", "replace")
@@ -165,5 +165,5 @@ if __name__ == "__main__":
     try:
         code = main()
     except OSError:
-        pass  # whoever reads us has gone; the write stays stopped
+        pass  # the reader is gone; the write stays stopped
     system._exit(code)

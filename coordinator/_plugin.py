@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: What the coordinator knows a plugin's hook by (daemon/twin_questions.py).
+#: The mark by which the coordinator knows a plugin's hook (daemon/twin_questions.py).
 PLUGIN = "+plugin"
 PROGRAM = "coordinator.cli.main"
 _USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]\n"
@@ -66,8 +66,8 @@ def main(words: "list[str]") -> int:
 
 
 def socket_near(project: str) -> "str | None":
-    """Where the coordinator around the project listens, which is the working directory from then
-    on, else the one around the working directory; None: coord is not used there."""
+    """The socket of the coordinator around the project, which becomes the working directory;
+    otherwise of the one around the working directory. None if coord is not used there."""
     here = system.getcwd()
     for place in (project, here) if project else (here,):
         try:
@@ -92,7 +92,7 @@ def run() -> None:
     try:
         code = main(sys.argv[1:])
     except OSError:
-        pass  # whoever reads us has gone; a write stays stopped
+        pass  # the reader is gone; a write stays stopped
     system._exit(code)
 
 

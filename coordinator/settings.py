@@ -34,9 +34,8 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of the sections of `coord.toml`. A `ClassVar` is a constant that could be set until 0.2
-    and that nobody had a reason to set. A file that still sets it is reported, and the rest of it
-    counts."""
+    """Base of the sections of `coord.toml`. A `ClassVar` is a constant that could be set until 0.2,
+    without a known use. A file that still sets it is reported, and the rest of it counts."""
 
     @classmethod
     def list_constants(cls) -> set[str]:
@@ -49,7 +48,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Leases(Section, frozen=True):
     """Rights to resources. All in seconds, except the counts."""
 
-    ttl_s: Seconds = 1800.0  # of a lease for which nobody asked another time
+    ttl_s: Seconds = 1800.0  # of a lease with no requested time
     ttl_max_s: Seconds = 86_400.0  # the longest that may be asked for
     max_hold_s: Seconds = 14_400.0  # renewals never carry a lease past this
     retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
@@ -164,13 +163,13 @@ class Webhooks(Section, frozen=True):
 
 
 class Notifying(Section, frozen=True):
-    """What waits for a person (a review, a silent agent, a message to people, a task that was given
-    up), told on this machine. To be told elsewhere: `webhooks`."""
+    """Telling a person on this machine what waits for one: a review, a silent agent, a message to
+    people, a task that was given up. `webhooks` tell it elsewhere."""
 
     desktop: bool = True  # by the desktop's own notifications, where there is a desktop
     command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
-    every_s: Seconds = 10.0  # at most once in so long; what comes meanwhile is told together
-    per_hour_max: Count = 60  # how often anything is told
+    every_s: Seconds = 10.0  # the least time between two notices; news meanwhile is told together
+    per_hour_max: Count = 60  # the most notices an hour
 
 
 class Strategies(Section, frozen=True):
@@ -197,7 +196,7 @@ class Talking(Section, frozen=True):
     keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
     per_minute_max: ClassVar[int] = 10  # of one agent
     per_hour_max: ClassVar[int] = 60  # of one agent
-    unread_max: ClassVar[int] = 20  # of one sender, not yet told to one reader
+    unread_max: ClassVar[int] = 20  # of one sender, not yet delivered to one reader
     #: Messages of agents that answer each other, with no word of a person between.
     thread_max: ClassVar[int] = 40
 
@@ -210,7 +209,7 @@ class Hooks(Section, frozen=True):
     unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
     git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
     git_wait_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # git waits so long for a quiet moment
-    adopt: bool = True  # what a command has changed that nobody held is leased to its agent
+    adopt: bool = True  # unheld files that a command has changed are leased to its agent
     confine: bool = True  # launches and shims start agents in sessions, if they can be had
 
 
@@ -299,7 +298,7 @@ class Loaded(msgspec.Struct):
     sources: dict[str, str]
     untrusted: dict[str, Any] = {}
     """Values of `coord.toml` that are not used, because they weaken protection or name a command
-    and nobody trusted them."""
+    and are not trusted."""
     constant: list[str] = []
     """Names, as `section.key`, that were set and can no longer be set."""
 

@@ -31,7 +31,8 @@ class Known(msgspec.Struct, frozen=True):
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """What a TOML file says that holds `data`.
+    """Parse a TOML file's bytes.
+
 
     Raises:
         tomllib.TOMLDecodeError; UnicodeDecodeError.

@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class _DatabaseState(NamedTuple):
-    """Whose file it is, of which version of the tables, and how many it has."""
+    """The owner of a database file, its version of the tables, and their number."""
 
     version: int
     owner: int
@@ -102,7 +102,7 @@ class UnknownSection(Pickled, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh did, by source, and every warning that stands now."""
+    """What a refresh did, by source, and every present warning."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -112,7 +112,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result; matched words in `snippet` stand between « and »."""
+    """One search result; matched words in `snippet` are between « and »."""
 
     number: str
     title: str
@@ -258,7 +258,7 @@ class ArchiveIndex:
 
         def at_once() -> T:
             if not self._living_put:
-                with suppress(*_CANNOT_WRITE):  # then what was told before has to do
+                with suppress(*_CANNOT_WRITE):  # otherwise the earlier report has to do
                     self._put_living()
             self._db.execute("BEGIN")
             try:

@@ -150,7 +150,7 @@ def _numbers(headings: Iterable[_Heading]) -> list[str]:
         parent = open_[-1][1] if open_ else ""
         number = head.number
         if number:
-            # Its siblings count on from it: after "4.2" comes "4.3", wherever both stand.
+            # Later siblings count from it: after "4.2" comes "4.3", wherever both are.
             above, _, final = number.rpartition(".")
             component = int(final)
         else:
@@ -227,7 +227,7 @@ def _normal(name: str) -> str:
 def _front_matter(
     lines: list[str], source: str
 ) -> tuple[dict[str, list[str]], int, list[Remark]]:
-    """What stands between the two `---`; the index of the first line of the text; remarks."""
+    """The text between the two `---`; the index of the first line after it; remarks."""
     if not lines or lines[0].rstrip(" \t") != "---":
         return {}, 0, []
     end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
@@ -250,8 +250,8 @@ def _front_matter(
 
 
 def _list_texts(value: Any) -> list[str] | None:
-    """The texts that a field of front matter is, or lists, without empty ones; None: it is not
-    one."""
+    """The texts of a field of front matter, one or a list, without empty ones; None if it is
+    neither."""
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         return None
@@ -259,7 +259,7 @@ def _list_texts(value: Any) -> list[str] | None:
 
 
 def _parse_matter(lines: list[str], source: str) -> dict[Any, Any] | Remark:
-    """The values that stand in front matter; or what is wrong with it."""
+    """The values in front matter; or what is wrong with it."""
     import yaml
 
     try:

@@ -125,7 +125,7 @@ class Found:
 
 
 class Place(NamedTuple):
-    """Where a section stands, and what it says it is about."""
+    """The place of a section, and its own subject."""
 
     source: str
     place: int
@@ -234,7 +234,7 @@ class SectionStore:
         return list(self._all(_TITLES, ()))
 
     def places(self, ids: Iterable[int]) -> dict[int, Place]:
-        """Id -> where it stands; ids that are not there are left out."""
+        """Id -> its place; unknown ids are left out."""
         rows = self._all(_PLACES, (json.dumps(list(ids)),))
         return {row.id: Place(row.source, row.place, row.about)
                 for row in map(_PlaceRow._make, rows)}

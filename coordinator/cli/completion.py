@@ -76,7 +76,7 @@ def completion(
 
 @in_program("__complete")
 def complete(words: list[str]) -> None:
-    """What may come next, for the shell."""
+    """Print the possible next words for the shell."""
     typed = here()
     asking = bodies.complete(typed, words=words)
     try:

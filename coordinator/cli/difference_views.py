@@ -50,12 +50,12 @@ def unified(diff: str, total: int, look: Look = PLAIN) -> list[Text]:
 
 
 def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
-    """What stands before the first hunk."""
+    """The lines before the first hunk."""
     return [Text(printable(line), look.head) for line in lines]
 
 
 def title(hunk: Hunk, total: int, look: Look = PLAIN) -> Text:
-    """Where a hunk is, and by which number it is called where there are several."""
+    """The heading of a hunk: its place, and its number if there are several."""
     return Text(hunk_head(hunk.at, hunk.number, total), look.at)
 
 
@@ -86,7 +86,7 @@ def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
 
 def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
                 syntax: Syntax | None = None) -> list[Text]:
-    """One hunk in two columns. A line that is too long goes on below itself."""
+    """One hunk in two columns. A line that is too long is continued below itself."""
     half = (max(width, NARROWEST) - 3) // 2
     digits = max([len(str(n)) for line in hunk.lines for n in (line.old, line.new) if n] or [1])
     texts = []
@@ -124,7 +124,7 @@ class Syntax:
         self._places = {id(line): n for n, line in enumerate(hunk.lines)}
 
     def of(self, line: Line) -> Text | None:
-        """A line of the hunk in colours; None where there is none."""
+        """A line of the hunk in colours; None if there is none."""
         text = self._coloured.get(self._places[id(line)])
         return text if text is not None and text.plain == _shown(line.text) else None
 

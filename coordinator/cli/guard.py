@@ -29,8 +29,8 @@ STAGED = "a commit of what is staged now would be refused."
 def install(as_json: AsJson = False) -> None:
     """Put the guard into git's pre-commit and pre-push hooks, beside what is there.
 
-    A person goes on over it with `COORD_GUARD=off git commit …`, which is noted, or with
-    `--no-verify`, which nobody sees.
+    A person overrides it with `COORD_GUARD=off git commit …`, which is recorded, or with
+    `--no-verify`, which is not.
     """
     place = Path.cwd()
     StateDir(locate_root()).check_ours()
@@ -91,7 +91,7 @@ def _item(hook: hooks.Hook) -> dict[str, str]:
     return {"hook": hook.name, "file": str(hook.path), "state": hook.state()}
 
 
-#: How what stands before git in a session begins: it commits so by itself.
+#: The first lines of the program that replaces git in a session. It calls this command itself.
 _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 
 
@@ -103,9 +103,9 @@ def commit(
 ) -> int:
     """Commit your own files while others work in the same tree, with the repository's own hooks.
 
-    Takes what `git commit` takes. The commit and its hooks see the files that others hold as they
-    are in the last commit; others go on writing them meanwhile, and nothing of theirs is put aside.
-    What hooks rewrite comes back to the committed files alone.
+    Takes the arguments of `git commit`. The commit and its hooks see the files that others hold as
+    they are in the last commit. The others keep writing them meanwhile, and nothing of theirs is
+    put aside. What hooks rewrite comes back to the committed files alone.
     """
     real = shutil.which("git")
     if real is None:

@@ -42,7 +42,7 @@ def impact(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a change of a file breaks, and where: callers that no longer fit, by region."""
+    """Show what a change of a file breaks, and where: callers that no longer fit, by region."""
     if against is not None and git is not None:
         raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
                       next="`coord impact FILE --against OLDFILE`")
@@ -113,7 +113,7 @@ def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *
 
 
 def _index_of(root: str) -> str:
-    """Where the index is kept: beside this user's own coordinator, else nowhere."""
+    """The path of the index: beside this user's own coordinator; empty if there is none."""
     state = StateDir(Path(root))
     with contextlib.suppress(Refusal, OSError):
         if state.path.is_dir():
@@ -123,7 +123,8 @@ def _index_of(root: str) -> str:
 
 
 def _committed(path: str, typed: str, commit: str) -> bytes | None:
-    """What the file was in a commit; None if it was not there.
+    """The file's content in a commit; None if the commit has no such file.
+
 
     Raises:
         Refusal: INVALID: no such commit, or no git repository.

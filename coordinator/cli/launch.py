@@ -213,13 +213,13 @@ class _Screen:
         self._pending: list[str] = []
         self._counts: dict[str, int] = {}
         self._counted_at = 0.0
-        #: Called when the terminal was closed, or whoever read the output has ended.
+        #: Called when the terminal was closed, or when the reader of the output has ended.
         self.nobody_listens: Callable[[], None] = lambda: None
 
     def unheard(self) -> bool:
-        """What nobody reads any more goes nowhere from now on; whether there is such a thing. (A
-        write that fails would be the end of the launch, and leave its agents behind. A full disk
-        may have room again, and is no such thing.)"""
+        """Send output without a reader to the null device. Returns whether there was any. A failed
+        write would end the launch and leave its agents behind. A full disk may have room again, so
+        it does not count."""
         lost = [number for number in (1, 2) if _is_lost(number)]
         if lost:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -389,8 +389,8 @@ def _tell_landed(made: Report) -> None:
 
 
 def _is_lost(number: int) -> bool:
-    """Whether writing to this descriptor fails: it is a terminal that was closed, or a pipe that
-    nobody reads."""
+    """Whether writing to this descriptor fails because the terminal was closed or the pipe has no
+    reader."""
     poll = select.poll()
     poll.register(number, select.POLLOUT)
     return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL)

@@ -29,7 +29,7 @@ def logs(
     raw: Annotated[bool, Option("As it is, JSON and all.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What the launched agents of a task said and did. With --json one object a line."""
+    """Show what the launched agents of a task said and did. With --json one object a line."""
     state = StateDir(locate_root())
     name = _read_name(task)
     paths = run_logs.find(state, name)

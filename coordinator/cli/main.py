@@ -1,6 +1,6 @@
 """The entry point of `coord`: gathers the commands and turns whatever happens into an exit code."""
 
-# ruff: noqa: E402 (Ctrl-C while the program is read in just ends it: there is nothing to tell yet)
+# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to tell yet)
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
@@ -30,11 +30,11 @@ from coordinator.cli.modules import (
 from coordinator.commands.parsing import EXTRA, Typed, explain_mistake, parse
 from coordinator.words.refusals import Code, Exit, Refusal
 
-#: Those that may go on without end, and see to it by themselves when nobody reads them any more.
+#: Commands that may run without end and notice by themselves when their output has no reader.
 FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp", "launch"})
-#: What a disk says that takes no more.
+#: The errors of a disk that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-#: What to type where one of these got more words than it takes.
+#: The command to suggest if one of these got more words than it takes.
 MORE_WORDS = {"task add": "coord task add 'SEVERAL WORDS' -r FILE -r FILE"}
 
 
@@ -70,7 +70,7 @@ class _Pipe(io.FileIO):
 
 def _outlived() -> _Pipe | None:
     was = sys.__stdout__
-    if was is None or was is not sys.stdout or was.isatty():  # (closed: another stands for it)
+    if was is None or was is not sys.stdout or was.isatty():  # closed: another stream replaced it
         return None
     raw = _Pipe(was.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
@@ -80,8 +80,8 @@ def _outlived() -> _Pipe | None:
 
 
 def _leave(code: int) -> None:
-    """End as an interpreter ends, but for taking down each of its objects one by one, which would
-    be a tenth of a short command's time. Returns where there is more to be waited for."""
+    """End like an interpreter, but without destroying each object, which would be a tenth of a
+    short command's time. Returns if there is more to wait for."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
         return
@@ -158,13 +158,13 @@ def _stands_somewhere() -> bool:
 
 
 def _wants_json(arguments: list[str]) -> bool:
-    """Whether the answer is for a program; what stands after `--` is another one's."""
+    """Whether the answer is for a program. Words after `--` are for another command."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return "--json" in arguments[:end]
 
 
 def _mistyped(message: str, step: str, arguments: list[str]) -> int:
-    """What was typed is no command as it is."""
+    """Report that the typed words are no command."""
     from coordinator.cli.app import complain, print_json
 
     if _wants_json(arguments):
@@ -191,8 +191,8 @@ def _tell_version() -> int:
 
 
 def _show_dashboard() -> bool:
-    """`coord` alone on a terminal: whether the dashboard was opened there, and closed. Where there
-    is nothing to be seen, that is said, and the commands are listed as anywhere else."""
+    """Open the dashboard for `coord` alone on a terminal, until it is closed. Returns False if it
+    cannot be shown; then the reason is printed, and the commands are listed as usual."""
     from coordinator.cli.app import complain
     from coordinator.cli.opening import opened
 
@@ -204,8 +204,8 @@ def _show_dashboard() -> bool:
 
 
 def _end(bad: Exception, arguments: list[str]) -> int:
-    """The exit code of what a command ends with by raising it, and what is said of that. Typer's
-    exceptions are told by what they can do: older ones take theirs from click."""
+    """Report the exception that ended a command, and return its exit code. Typer's exceptions are
+    recognised by their attributes, because older versions take theirs from click."""
     from coordinator.cli.app import EndedError, complain, fail, print_json
 
     if isinstance(bad, Refusal):

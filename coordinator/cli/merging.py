@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 declare_group("merge-driver", "Let plain git merge by region.")
 
-#: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
+#: The code of git's own `merge-file` if nothing was merged. Lower codes count conflicts.
 FAILED = 255
 ForUser = Annotated[
     bool, Option("For all of this user's repositories, not for this one.", "--global")

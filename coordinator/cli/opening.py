@@ -28,8 +28,8 @@ def _cannot_draw() -> bool:
 
 
 def opened(name: str) -> bool:
-    """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed.
-    False: it cannot be had here, and that was said where nobody could know why."""
+    """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed. False
+    if this terminal cannot show it; the reason is printed if it is not obvious."""
     if not on_a_terminal():
         if sys.stdin.isatty() and sys.stdout.isatty():
             complain("coord: TERM says that this terminal cannot draw a screen; `coord status` and "

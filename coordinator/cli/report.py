@@ -26,15 +26,15 @@ from coordinator.resources import page_folder
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Spans that a saved report has, and parts of its time that demand is told for: it cannot ask for
-#: more when it is zoomed.
+#: The limits of a saved report: spans, and parts of its time for which demand is given. A zoomed
+#: report cannot ask for more.
 SPANS, PARTS = 5000, 480
-#: Where the template takes its data.
+#: The place of the data in the template.
 DATA = '<script type="application/json" id="saved">{}</script>'
 
 
 class Saved(msgspec.Struct):
-    """What a saved report shows (`web/src/report.tsx`)."""
+    """The content of a saved report (`web/src/report.tsx`)."""
 
     title: str
     timeline: rq.TimelineReply

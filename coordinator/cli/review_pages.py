@@ -14,8 +14,8 @@ from coordinator.words import requests as rq
 
 
 def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
-    """The lines of the page. `beside`: the width for differences in two columns; None: below each
-    other."""
+    """The lines of the page. `beside`: the width for differences in two columns; None: one column.
+    """
     for part in parts(row):
         if isinstance(part, str):
             yield Text(part)

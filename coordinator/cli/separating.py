@@ -57,7 +57,7 @@ def separate(start: Path) -> tuple[Path, Path]:
     state, upper = StateDir(sayable(root)), StateDir(around)
     try:
         name = str(root.relative_to(around))
-        _check_free(upper, name)  # a refusal stops nobody's coordinator
+        _check_free(upper, name)  # refuse before any coordinator is stopped
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
             _check_free(upper, name)
             state.create(separate=around)
@@ -97,7 +97,7 @@ def _standing_still(state: StateDir) -> Iterator[None]:
 
 
 def _check_free(upper: StateDir, name: str) -> None:
-    """That nobody holds, or waits for, anything in the folder, or a lease that covers it."""
+    """Check that no agent holds, or waits for, anything in the folder or a lease that covers it."""
     if not upper.database.exists():
         return
     wanted = resource_names.resource(name, "dir")
@@ -111,7 +111,7 @@ def _check_free(upper: StateDir, name: str) -> None:
                  for waiter in view.each(WaiterRow, "waiters_all")
                  for row in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
                  if overlaps(wanted, as_resource(row.name, row.kind, row.scope))]
-    except apsw.SQLError:  # its tables are about to be made, or whoever began was killed
+    except apsw.SQLError:  # its tables do not exist yet, or their maker was killed
         return
     finally:
         db.close()

@@ -76,7 +76,8 @@ def remove(as_json: AsJson = False) -> None:
 
 def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
           asks: bool) -> list[str]:
-    """Shims for agents that were just wired, if a person wants them; what is left to be told.
+    """Offer a person shims for the agents that were just wired. Returns notes to print.
+
 
     Args:
         root: the repository that they were wired for; None: all of them.
@@ -111,7 +112,7 @@ def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path |
 
 
 def _list_left(made: list[str]) -> list[str]:
-    """What is left for a person to do."""
+    """The steps left for a person."""
     hidden = [text for text in made if not shims.hides(text)]
     if not hidden:
         return []

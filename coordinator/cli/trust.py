@@ -32,11 +32,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     data: bytes
-    """What is trusted: exactly these bytes."""
+    """Exactly the bytes to trust."""
     says: list[str]
-    """What it does, a sentence each."""
+    """What it does, one sentence each."""
     text: str
-    """What a person reads of it."""
+    """The text that a person reads."""
 
 
 @command("trust")
@@ -114,7 +114,8 @@ def heed(root: Path, name: str) -> None:
 
 
 def untrusted(root: Path) -> Iterator[Subject]:
-    """What this repository brings and nobody trusted.
+    """The parts of this repository that nobody has trusted yet.
+
 
     Raises:
         Refusal: INVALID, STORAGE: it cannot be read.

@@ -56,7 +56,7 @@ def find_name(context: Any) -> str:
 
 
 def build_program() -> Any:
-    """What parses all commands that were read in."""
+    """Build the parser of all commands that were read in."""
     return typer.main.get_command(_build_group(""))
 
 

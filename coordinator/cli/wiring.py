@@ -54,8 +54,9 @@ def agreed(
     root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool = False,
     guard: bool = False,
 ) -> Plans | None:
-    """Show what would change and ask, for each; nothing is written. None: no to all of it. `guard`:
-    git's hooks are going to be asked about, too.
+    """Show each change and ask about it; write nothing. None if all were declined. `guard`: git's
+    hooks will be asked about, too.
+
 
     Raises:
         Refusal: INVALID: nobody is there to be asked; all that would change was shown.
@@ -206,7 +207,7 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
 
 
 def _find_hooks(root: Path) -> list[hooks.Hook]:
-    """The hooks that git looks for in this clone; none where that cannot be told."""
+    """The hooks that git runs in this clone; empty if git cannot be asked."""
     try:
         return hooks.find_hooks(root)
     except Refusal:
@@ -246,7 +247,7 @@ def _note_guarded(root: Path, paths: Sequence[str]) -> None:
 
 
 def _show(text: str, whole: bool, yes: bool) -> None:
-    """What changes of a file, or would: its difference, or a line about it."""
+    """Show the changes of a file: the difference, or a line about it."""
     if whole:
         sys.stdout.write(texts.harmless(text))
         return
@@ -264,13 +265,14 @@ def _show(text: str, whole: bool, yes: bool) -> None:
 
 
 def _is_alone(yes: bool) -> bool:
-    """Whether nobody said yes beforehand, nor is there to be asked."""
+    """Whether nobody agreed in advance and nobody can be asked."""
     return not yes and not sys.stdin.isatty()
 
 
 def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
               remove: bool = False) -> None:
-    """Where nobody can be asked: all that would change, and not only what would be asked first.
+    """Show all changes if nobody can be asked, not only the first.
+
 
     Raises:
         Refusal: INVALID, if that is anything, and nobody only wanted to see it (`whole`).

@@ -75,7 +75,7 @@ def lost_writes(
 
 @command("sweep")
 def sweep(shell: Shell, *, as_json: AsJson = False) -> Asking:
-    """Tidy now: close what lapsed, flag partial work, serve the line."""
+    """Tidy now: close expired leases, flag partial work, serve the queue."""
     done = yield from ask(rq.Sweep())
     if as_json:
         shell.json(done)

@@ -58,8 +58,8 @@ def _head(text: str, width: int) -> str:
 
 
 def middle(text: str, width: int) -> str:
-    """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
-    its ends. The name of a file stays whole where it has room; else it is cut itself."""
+    """Cut `text` in the middle to at most `width` columns, because the ends of a path tell most.
+    The file name stays whole if it fits; otherwise it is cut, too."""
     if cell_len(text) <= width:
         return text
     if width < 3:
@@ -84,8 +84,8 @@ def _ends(text: str, width: int) -> str:
 
 
 class Names(str):
-    """Several paths in one cell of a table. Where they have no room: the first, and how many more
-    there are (`a.py +2`)."""
+    """Several paths in one cell of a table. If they do not fit: the first, and how many more there
+    are (`a.py +2`)."""
 
     names: tuple[str, ...]
 
@@ -164,8 +164,8 @@ def _signs(text: str, width: int) -> int:
 def columns(
     heads: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, width: int | None
 ) -> list[str]:
-    """A table's lines. `kinds`: one sign a column: `=` is never cut (an id, a state, a time), `/`
-    is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
+    """A table's lines. `kinds`: one character a column: `=` is never cut (an id, a state, a time),
+    `/` is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
     pipe): nothing is cut."""
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
@@ -188,7 +188,7 @@ _ID = re.compile(r"[A-Z]-\d+(?= )")
 
 
 def _id_len(text: str) -> int:
-    """The columns that a text needs for the id it begins with, and a sign that it goes on."""
+    """The columns for the id at a text's beginning, and for the mark that the text is cut."""
     match = _ID.match(text)
     return 0 if match is None else len(match[0]) + 1
 
@@ -224,7 +224,7 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -
     least_of = ((texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
                 (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN))
     while sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width:
-        # Whoever has most gives, texts first; in the end a text is left out.
+        # The widest column shrinks first, texts before paths; in the end a text is left out.
         wider = ([position for position in places if result[position] > max(least, heads[position])]
                  for places, least in least_of)
         giving = next(filter(None, wider), None)
@@ -251,7 +251,7 @@ def printable(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """The same in one line."""
+    """The text in one line."""
     return printable(text).replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
 
 
@@ -261,8 +261,8 @@ def path(name: str) -> str:
 
 
 def from_root(typed: str | None, meant: str | None) -> str:
-    """What to type where a name was typed in a folder below the root as it is printed, which is
-    from there; empty: it was not."""
+    """How to type a printed name from a folder below the root, because printed names begin at the
+    root. Empty if the name was not typed from there."""
     if typed is None or meant is None or typed[:1] in ("/", ":", ".") or not meant.endswith(
             f"/{typed}"):
         return ""

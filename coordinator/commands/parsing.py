@@ -36,7 +36,7 @@ class NotUnderstoodError(Exception):
 
 
 def parse(words: Sequence[str]) -> Typed | None:
-    """What these words say; None: not understood. Knows the commands that were declared so far."""
+    """Parse these words; None if they are not understood. Knows the commands declared so far."""
     try:
         return parse_line(words)
     except NotUnderstoodError:
@@ -44,7 +44,7 @@ def parse(words: Sequence[str]) -> Typed | None:
 
 
 def explain_mistake(words: Sequence[str]) -> str:
-    """What is wrong with words that Typer has refused; empty: it is told by Typer."""
+    """What is wrong with words that Typer has refused; empty if Typer tells it."""
     try:
         parse_line(words)
     except NotUnderstoodError as mistake:
@@ -53,7 +53,8 @@ def explain_mistake(words: Sequence[str]) -> str:
 
 
 def parse_line(words: Sequence[str]) -> Typed:
-    """What these words say.
+    """Parse these words.
+
 
     Raises:
         NotUnderstoodError: they are not understood.

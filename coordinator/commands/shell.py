@@ -23,24 +23,25 @@ from coordinator.words.refusals import HELD, Code, Refusal
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
-#: What a command is carried out by: it is given a `Shell`, and its parameters by name.
+#: The function of a command: it gets a `Shell`, and its parameters by name.
 Body = Callable[..., Asking]
-#: What a terminal is told for a style (ECMA-48, SGR).
+#: The terminal's codes of a style (ECMA-48, SGR).
 STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35",
           "cyan": "36"}
-#: What `coord` is followed by where a person or an agent is told to type it.
+#: The places of `coord` in sentences that tell a person or an agent what to type.
 _TYPED = re.compile(r"(`|next: )coord ")
 #: A field of a request, where a sentence names one.
 _FIELD = re.compile(r"`([a-z]\w*)`")
 #: The operation that such a sentence begins with.
 _OPERATION = re.compile(r"^[a-z_]+: (?=`)")
-#: Parameters with which it is a program that reads what is said, or a person who overrides.
+#: Parameters of a caller without messages: a program reads the output, or a person overrides.
 UNHEARD = ("as_json", "short", "quiet", "force")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 class Shell(msgspec.Struct):
-    """Where a command was typed.
+    """The place and the circumstances of a typed command.
+
 
     Attributes:
         cwd: the working directory, absolute.
@@ -132,20 +133,21 @@ class Shell(msgspec.Struct):
         return _FIELD.sub(as_typed, _OPERATION.sub("", text))
 
     def _next(self, refusal: Refusal) -> str:
-        """What to do; in general words only where nothing better is known."""
+        """The next step; general only if nothing better is known."""
         if self.command and refusal.next == Code.INVALID.row.next:
             return f"coord {self.command} --help"
         return self._by_options(refusal, refusal.next)
 
     def taken(self) -> list[tuple[bool, str]]:
-        """What was said since this was asked last: (whether on standard output, text)."""
+        """Take the lines printed since the last call: (whether on standard output, text)."""
         lines, self._lines = self._lines, []
         return lines
 
     def acting(self, agent: str | None,
                otherwise: str = "") -> Generator[rq.Request[Any], Any, str]:
-        """The agent that the command acts for: the one that is named, else the one in whose session
-        it is run. `otherwise`: what to do where nobody is named.
+        """The agent that the command acts for: the named one, otherwise the one whose session runs
+        it. `otherwise`: the next step if there is none.
+
 
         Raises:
             Refusal: INVALID when nobody is named.
@@ -177,8 +179,9 @@ def name_program(text: str, program: str | None) -> str:
 
 
 def carried_out(body: Body, shell: Shell, values: Mapping[str, Any]) -> Asking:
-    """A command, and then what the agent that it acts for is to know: one without hooks has no
-    other way to hear it. Not where a program reads the output: it is told the next time.
+    """Run a command, then give its agent the messages for it, because an agent without hooks has no
+    other way to get them. A program that reads the output gets none; they come the next time.
+
 
     Raises:
         Refusal: what the command itself raises.
@@ -246,7 +249,8 @@ def each(
 
 def seconds(text: str | None, of: str = "") -> float | None:
     """`30m`, `45`, `1.5h`, `250ms`, `1h30m` (as lists show them) as seconds; None stays None. `of`:
-    the option that it was given for.
+    the option with this value.
+
 
     Raises:
         Refusal: INVALID.

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import msgspec
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: What marks a generator function (CPython's `inspect.CO_GENERATOR`).
+#: The flag of a generator function (CPython's `inspect.CO_GENERATOR`).
 _GENERATOR = 0x20
 
 
@@ -91,7 +91,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is called."""
+        """The kind of the parameter."""
         return "option" if self.names else "argument"
 
     @property
@@ -134,19 +134,19 @@ class Command:
 
     @property
     def help(self) -> str:
-        """What it does."""
+        """The help of the command."""
         return self.function.__doc__ or ""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What may be typed with it, in the order of its signature."""
+        """The parameters of the command, in the order of its signature."""
         if self._parameters is None:
             self._parameters = tuple(read_parameters(self.function, skip=int(self.asks)))
         return self._parameters
 
     @property
     def arguments(self) -> list[Parameter]:
-        """Those that are told by their places."""
+        """The parameters that are recognised by their places."""
         return [parameter for parameter in self.parameters if not parameter.names]
 
     @property
@@ -174,7 +174,7 @@ class Group(msgspec.Struct, frozen=True):
     epilog: str = ""
 
 
-#: What is declared by the modules that were read in so far, by the words that it is typed with.
+#: The commands of the modules that were read in so far, by their words.
 COMMANDS: dict[str, Command] = {}
 GROUPS: dict[str, Group] = {}
 

@@ -18,9 +18,9 @@ from coordinator.words.texts import harmless
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What coord says to a hook. `deny` stops the call; `mark` goes into coord's own tools' calls
-    (nothing else is ever changed); `context` is read by the model; `again` makes an agent that
-    wants to stop go on."""
+    """The answer to a hook. `deny` stops the call. `mark` goes into the calls of coord's own tools;
+    no other call is ever changed. The model reads `context`. `again` makes an agent that wants to
+    stop continue."""
 
     deny: str = ""
     mark: str = ""
@@ -34,7 +34,7 @@ def can_add(table: HookTable, heard: HookCall) -> bool:
 
 
 def encode(table: HookTable, heard: HookCall, verdict: HookAnswer) -> str:
-    """What the hook prints."""
+    """The hook's output."""
     fields = _SAY[table.dialect](heard, HookAnswer(
         deny=harmless(verdict.deny), mark=verdict.mark, context=harmless(verdict.context),
         again=harmless(verdict.again)))

@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
     push_lines = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     judge = top = None
     try:
-        # (A commit may see a scratch tree in place of the working tree: commit.py.)
+        # A commit may see a scratch tree in place of the working tree: commit.py.
         top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else repository.top()
         if top is None:
             return 0  # a bare repository has no files that anybody could hold

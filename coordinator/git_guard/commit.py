@@ -42,7 +42,8 @@ Judge = Callable[[Program, list[str], list[str]], int]
 
 
 def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> CommitView | None:
-    """The view that this commit needs; None where it can run as it is.
+    """The view that this commit needs; None if it can run as it is.
+
 
     Raises:
         Refusal: nobody can tell who holds what.
@@ -103,7 +104,7 @@ def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[
     if view.hidden.left_out:
         sys.stderr.write(harmless("coord: not in this commit, for others hold it: "
                                   f"{', '.join(view.hidden.left_out)}\n"))
-    # (A program that writes another file and renames it cannot do so over a mount.)
+    # A program that writes another file and renames it cannot do so over a mount.
     code = _NO_VIEW if view.hidden.parts else _ran(view, git, rest, words, judge, scratch=False)
     if code == _NO_VIEW:
         view.make_scratch()
@@ -180,14 +181,15 @@ def _without_folders(options: Sequence[str]) -> list[str]:
 
 
 def _waited(child: int) -> int:
-    """How a child has ended. What would stop this process stops the child, which ends it."""
+    """Wait for a child and return its exit code. Signals that would stop this process stop the
+    child, which then ends this process."""
     def pass_on(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
     before = {number: signal.signal(number, pass_on) for number in (
         signal.SIGTERM, signal.SIGHUP)}
-    # (A terminal sends these to both.)
+    # A terminal sends these to both.
     before |= {number: signal.signal(number, signal.SIG_IGN) for number in (
         signal.SIGINT, signal.SIGQUIT)}
     try:

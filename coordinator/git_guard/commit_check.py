@@ -30,11 +30,11 @@ from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of, path_of
 from coordinator.words.texts import quoted
 
-#: The variable, and its value, with which a person goes on over the guard.
+#: The variable and the value with which a person overrides the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
 #: The variable that tells git's hooks that others' files are hidden from them (commit.py).
 IN_VIEW = "COORD_COMMIT_VIEW"
-#: What has become of a commit that may not happen.
+#: The outcome of a forbidden commit.
 NOT_MADE = "this commit was not made; the index is as it was."
 #: Files asked for at once, and held ones that are listed in words.
 PORTION, LISTED_MAX = 500, 20
@@ -50,12 +50,12 @@ class CommitCheck:
 
     @property
     def used(self) -> bool:
-        """Whether this repository uses coord: where it does not, nobody holds anything."""
+        """Whether this repository uses coord. Otherwise nothing is leased."""
         return (self.root / STATE_DIR).is_dir()
 
     def other_user(self) -> str:
-        """The user whose coordinator serves here, if that is not this one; empty: it is. (An agent
-        that coord has started is never another's.)"""
+        """The user whose coordinator serves here; empty if that is this user. An agent that coord
+        has started always counts as this user's."""
         if self._env.get("COORD_AGENT_TOKEN"):
             return ""
         owner = (self.root / STATE_DIR).stat().st_uid
@@ -78,8 +78,9 @@ class CommitCheck:
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
                   outcome: str = NOT_MADE, own: Path | None = None) -> str:
-        """The same for a commit of these files; of those that are `saved` as they are in the
-        working tree, of the others as the index has them.
+        """Check a commit of these files: the `saved` ones as they are in the working tree, the
+        others as the index has them.
+
 
         Raises:
             Refusal: nobody can tell.
@@ -178,19 +179,20 @@ class CommitCheck:
     def held_by_others(self, paths: Sequence[str]) -> list[rq.GuardHeld]:
         """What others hold of these files.
 
+
         Raises:
             Refusal: nobody can tell.
         """
         return self._held(paths, "commit", noted=False)
 
     def is_off(self) -> bool:
-        """Whether a person goes on over the guard."""
+        """Whether a person overrides the guard."""
         return self._off() and self._who().person
 
     # ------------------------------------------------------------ inside
 
     def _pushed(self, push: Push, remote: str) -> list[rq.GuardHeld]:
-        """What others hold of it, are not done with, and had taken before it was changed."""
+        """What others hold of the push, have not finished, and had taken before it was changed."""
         with self._client() as client:
             live = [lease for lease in client.call(rq.Locks()).items
                     if lease.mode != "shared" or lease.agreed_as is not None]
@@ -240,8 +242,8 @@ class CommitCheck:
 
     def _changed(self, held: Sequence[rq.GuardHeld],
                  saved: Collection[str]) -> list[rq.GuardHeld]:
-        """Those of them that would change what is held: a region that is as it was in the last
-        commit is nobody's loss."""
+        """Those of them whose commit would change what is held. A region that is as in the last
+        commit does no harm."""
         if not any("::" in item.resource for item in held):
             return list(held)
         differ: dict[str, list[str] | None] = {}
@@ -259,7 +261,8 @@ class CommitCheck:
 
     def _held(self, paths: Sequence[str], action: str, *,
               noted: bool = True) -> list[rq.GuardHeld]:
-        """What others hold of these; empty where a person goes on over it, which is noted."""
+        """What others hold of these files. Empty if a person overrides the guard, which is
+        recorded."""
         who = self._who()
         named = [self._named(path) for path in paths]
         if noted and self._off() and who.person:
@@ -276,8 +279,8 @@ class CommitCheck:
         return guard_helds
 
     def _named(self, path: str) -> str:
-        """A file of this tree, from the root if it lies in there: where the coordinator runs, that
-        may be mounted elsewhere."""
+        """The name of a file of this tree, from the root if it lies inside. The coordinator may see
+        the tree at another mount."""
         place = self._top / path
         return str(place.relative_to(self.root) if place.is_relative_to(self.root) else place)
 
@@ -293,7 +296,8 @@ class CommitCheck:
         return self._env.get(SWITCH, "").lower() == OFF
 
     def _note(self, paths: Sequence[str], action: str) -> None:
-        """A person goes on over the guard: noted where anybody can be told, never in the way."""
+        """Record, if possible, that a person overrides the guard. A failure does not stop the
+        commit."""
         try:
             with self._client() as client:
                 for portion in repository.listed(paths, PORTION):
@@ -314,14 +318,15 @@ def person() -> str:
 
 
 def _concerns(changed: Sequence[str] | None, name: str) -> bool:
-    """Whether one of the changed regions (None: nobody can tell which) is, contains or is a part of
-    this one."""
+    """Whether one of the changed regions is, contains or is a part of this one. None, for unknown
+    changes, counts as yes."""
     return changed is None or (name == HEADER and bool(changed)) or any(
         f"{text}.".startswith(f"{name}.") or f"{name}.".startswith(f"{text}.") for text in changed)
 
 
 def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bool) -> str:
-    """How a committer goes on without what others hold.
+    """The next step of a committer, without what others hold.
+
 
     Args:
         typed: the files, each as it is typed here.
@@ -338,7 +343,7 @@ def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bo
 
 def _describe_holder(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
-    # (Who holds copies in several working trees is named once.)
+    # A holder of copies in several working trees is named once.
     held = list({(guard_held.path, guard_held.resource, guard_held.holder): guard_held
                  for guard_held in held}.values())
     for item in held[:LISTED_MAX]:

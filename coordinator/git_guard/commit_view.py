@@ -26,7 +26,7 @@ from coordinator.namespaces import kernel
 from coordinator.rules import git_commands
 from coordinator.words.resource_names import kind_of
 
-#: What the names of its folders begin with, in git's own folder of the working tree.
+#: The prefix of its folders' names, in git's own folder of the working tree.
 FOLDER = "coord-commit-"
 #: Ignored files and folders to which a scratch tree links.
 LINKS_MAX = 2_000
@@ -35,7 +35,8 @@ _TOP = ":(top,literal)"
 
 
 class Hidden(NamedTuple):
-    """What a commit is not to see.
+    """What a commit must not see.
+
 
     Attributes:
         files: others hold them, and they look as in the last commit.
@@ -51,8 +52,9 @@ class Hidden(NamedTuple):
 def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> Hidden:
     """What others hold of the files that differ from the last commit, or may soon.
 
-    A file that the commit names itself is not hidden: whether it may be committed is the guard's
-    to say.
+    A file that the commit names itself is not hidden: the guard decides whether it may be
+    committed.
+
 
     Raises:
         Refusal: nobody can tell who holds what.
@@ -116,7 +118,7 @@ class CommitView:
         Raises:
             Refusal: STORAGE, with what git said.
         """
-        # (By its time git knows which files may have been written since.)
+        # From the index's time git knows which files may have been written since.
         shutil.copy2(self.own / "index", self.index)
         files = self.hidden.files
         if files:
@@ -167,7 +169,7 @@ class CommitView:
         for path in self.inside.names("diff", "--name-only", "-z", "--no-renames"):
             if path not in hidden:
                 _copy(self.top / path, self.scratch / path)
-        # (Whose the tree is, programs are told by the environment: .coord is no part of it.)
+        # The environment tells programs whose tree it is, so .coord is no part of it.
         ignored = self.git.names("ls-files", "-z", "--others", "--ignored", "--exclude-standard",
                                  "--directory")
         for path in ignored[:LINKS_MAX]:
@@ -205,7 +207,7 @@ class CommitView:
 
 
 def entries(git: Program) -> dict[str, str]:
-    """What an index has of each file: mode, content, stage."""
+    """An index's entry of each file: mode, content, stage."""
     result: dict[str, str] = {}
     for line in git.must("ls-files", "--stage", "-z", "--full-name", ":/").split(b"\0"):
         entry, _, path = line.partition(b"\t")
@@ -222,7 +224,7 @@ def remove_left(own: Path) -> None:
 
 
 def _show(source: Path, target: Path) -> None:
-    """Show one file at the place of another; nothing is there any more where that has gone."""
+    """Show one file at the place of another; if the one is gone, the place is empty."""
     opened: list[int] = []
     try:
         for path in (source, target):

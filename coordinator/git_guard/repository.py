@@ -26,7 +26,7 @@ _NOTHING = frozenset("0")
 
 
 class Push(msgspec.Struct, frozen=True):
-    """One line of what a pre-push hook is told: a ref, what it will be and what it was there."""
+    """One line of a pre-push hook's input: a ref, its new value and its value at the remote."""
 
     ref: str
     local: str
@@ -34,7 +34,8 @@ class Push(msgspec.Struct, frozen=True):
 
 
 def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> bytes:
-    """What git prints; in this environment, or in ours.
+    """The output of git, run in this environment or in ours.
+
 
     Raises:
         Refusal: STORAGE, with what git said.
@@ -59,7 +60,7 @@ def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) 
 
 
 def maybe(*args: str, cwd: Path | None = None) -> str | None:
-    """What git prints, without the final newline; None when it fails."""
+    """The output of git, without the final newline; None if it fails."""
     try:
         return os.fsdecode(git(*args, cwd=cwd)).removesuffix("\n")
     except Refusal:
@@ -83,8 +84,8 @@ class WorkTree(NamedTuple):
 
     @staticmethod
     def of(place: Path) -> WorkTree | None:
-        """The working tree around `place`; None outside of one, or where its name cannot be told
-        from the next (it has a line's end in it)."""
+        """The working tree around `place`. None outside of one, or if a newline in its name makes
+        the name ambiguous."""
         text = maybe("rev-parse", "--show-toplevel", "--git-dir", "--git-common-dir", "--git-path",
                      "hooks", cwd=place)
         parts = text.split("\n") if text else []
@@ -92,7 +93,7 @@ class WorkTree(NamedTuple):
             return None
         top, own, common, hooks = (Path(os.path.realpath(place / part)) for part in parts)
         if top != Path(os.path.realpath(place)):
-            # A relative `core.hooksPath` is told as it stands there, and meant from the top.
+            # git prints a relative `core.hooksPath` as it is set, but means it from the top.
             again = maybe("rev-parse", "--git-path", "hooks", cwd=top)
             if again is None:
                 return None
@@ -133,7 +134,7 @@ def unstaged(place: Path) -> list[str]:
 
 
 def content(place: Path, name: str) -> bytes | None:
-    """What git has under a name (`HEAD:PATH`; `:PATH` for the index); None where it has nothing."""
+    """git's content of a name (`HEAD:PATH`; `:PATH` for the index); None if it has none."""
     try:
         return git("cat-file", "blob", name, cwd=place)
     except Refusal:
@@ -141,7 +142,7 @@ def content(place: Path, name: str) -> bytes | None:
 
 
 def saved(place: Path, path: str) -> bytes | None:
-    """The file in the working tree; None where there is none that can be read."""
+    """The file in the working tree; None if none can be read."""
     from coordinator.files.beneath import snapshot_real  # only `git commit FILE` asks for it
 
     try:
@@ -180,8 +181,8 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
 
 
 def before(place: Path, commit: str, at_s: int) -> str | None:
-    """The last commit up to this one that was made before an instant (Unix seconds); None: there is
-    none."""
+    """The last commit up to this one from before an instant (Unix seconds); None if there is none.
+    """
     text = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
     return (text or "").strip() or None
 

@@ -33,8 +33,8 @@ def stopped(top: Path, paths: Sequence[str], name: str) -> str:
 
 
 def read_only(top: Path) -> list[str]:
-    """What is mounted read-only by itself below the top of a working tree, named from there; but
-    for coord's own folder, and git's."""
+    """The read-only mounts below the top of a working tree, named from there, except coord's own
+    folder and git's."""
     base, result = str(top).rstrip("/") + "/", []
     with contextlib.suppress(OSError):
         for mount in mounts():

@@ -32,13 +32,13 @@ T = TypeVar("T")
 RUN, HAS_TURN, STOP = 0, 10, 1
 #: How often (seconds) it is asked again while others are at work.
 AGAIN_S = 0.25
-#: How often a command's own name may stand for another one.
+#: How many aliases in a row are followed.
 ALIASES_MAX = 10
 #: How a commit tells what it would have.
 _LISTED = ("--dry-run", "--porcelain", "-z")
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
-#: What stands for all that these might take, where that is not known beforehand.
+#: The arguments for everything that these might take, if that is not known beforehand.
 _ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 
 
@@ -63,8 +63,8 @@ def commit(arguments: Sequence[str]) -> int:
 
 
 def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
-    """What is answered, or the words why nobody could; `without`: where a sandbox keeps us from the
-    coordinator."""
+    """The answer; if there is none, print the reason and return an exit code. `without`: the answer
+    if a sandbox keeps us from the coordinator."""
     try:
         try:
             return ask()
@@ -158,8 +158,9 @@ def beside_others(real: str, words: list[str]) -> int | None:
 
 
 def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
-    """A `stash` of named files: nothing of what others hold. What it calls itself for that (it
-    fills an index of its own, and takes a patch back) is a part of it, and not asked about."""
+    """Allow a `stash` of named files only without what others hold. The git commands that it runs
+    itself (it fills an index of its own, and takes a patch back) are a part of it, and not checked.
+    """
     named = git_commands.written("stash", rest[1:])
     if not named:
         return RUN  # it lists, or shows
@@ -173,11 +174,11 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
 
 def _brought_back(git: Program, check: CommitCheck, name: str,
                   what: git_commands.BroughtBack | None) -> int:
-    """A `checkout` or the like of named files: of what others hold neither file nor index. (In a
-    session their files cannot be written; what the index has of them could.)"""
+    """Allow a `checkout` or the like of named files only without what others hold, file or index. A
+    session protects the files themselves, but not their index entries."""
     if what is None:
         return RUN
-    # What only the index or the tree has stays as it is, but for a `reset`.
+    # Only a `reset` changes what the index or the tree alone has.
     only = ("--diff-filter=a",) if what.tree else ()
     listed = ("diff", "--name-only", "-z", "--no-renames", *only)
     commit = (what.commit,) if what.commit else ()
@@ -203,7 +204,7 @@ def _begins_from_a_remote(git: Program, top: str, word: str) -> bool:
 
 
 def _meant(git: Program, rest: list[str]) -> list[str]:
-    """What the subcommand stands for, where it is somebody's own name for one."""
+    """Replace an alias by its subcommand."""
     for _ in range(ALIASES_MAX):
         if not rest or rest[0].startswith("-"):
             return rest
@@ -306,9 +307,9 @@ def _loud(args: Sequence[str], name: str) -> list[str]:
 
 
 def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:
-    """The files that this commit would have; of a merge, what differs from every parent. And those
-    that it would have as they are in the working tree, not only in the index. Where nobody can tell
-    that beforehand, all that differ."""
+    """The files that this commit would have; of a merge, those that differ from every parent. Also
+    those that it would take from the working tree, not only from the index. If that cannot be told
+    beforehand: all that differ."""
     everything = ["commit", *_ALL["commit"]]
     is_plain = not git_commands.asks_the_user(rest) and not _reads_names(rest)
     listed: list[str] = []

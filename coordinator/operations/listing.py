@@ -114,7 +114,8 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
 
 
 def _check_nul(value: Any, where: str) -> None:
-    """That no text in a request holds a NUL: no path, no name in git and no terminal can.
+    """Check that no text in a request holds a NUL. No path, no git name and no terminal allows one.
+
 
     Raises:
         Refusal: INVALID, naming the field.
@@ -148,7 +149,7 @@ class HttpPath:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def fields(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """What the placeholders say, as fields of the request."""
+        """The values of the placeholders, as fields of the request."""
         result: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
         resource = given["resource"] if "resource" in given else TASK + _task_id(given["task"])
         name, many = self.names
@@ -157,7 +158,7 @@ class HttpPath:
 
     @property
     def operation_id(self) -> str:
-        """What it is called in the description of all paths."""
+        """Its name in the description of all paths."""
         of = "task" if "{task}" in self.path else "resource"
         last = re.sub(r"\W+", "_", self.path.rpartition("}/")[2] or "withdraw").strip("_")
         return f"{of}_{last}_{self.method.lower()}"

@@ -49,8 +49,8 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Switch(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What switches all hooks of an agent off: a value (JSON) in one of its settings files. The
-    first of these that has a value there is in force."""
+    """The setting that switches all hooks of an agent off: a value (JSON) in one of its settings
+    files. The first of these files that has a value there is in force."""
 
     files: tuple[str, ...]
     at: tuple[str, ...]

@@ -60,7 +60,7 @@ k, r      reviews: keep, revert
 u         take the last verdict back
 v         work through all reviews, by file and hunk; q comes back
 q         end"""
-#: Of a log, so many of the last lines are shown.
+#: How many of a log's last lines are shown.
 LOG_LINES = 1_000
 
 
@@ -92,7 +92,7 @@ class Page(ModalScreen[None]):
 
 
 class LogPage(Page):
-    """What the launched agents of a task say and do, as it goes on."""
+    """What the launched agents of a task say and do, continuously."""
 
     def __init__(self, task: str, root: Path) -> None:
         super().__init__(f"log of {task}", Text("No launched agent has worked on it yet."))
@@ -161,8 +161,8 @@ UNDO_MAX = 100
 
 
 class SessionApp(App[ReturnType]):
-    """A screen with a session. Where verdicts are given, `changed` shows what came of them. The
-    line is a `Static` with the id `said`."""
+    """A screen with a session. Where verdicts are given, `changed` shows their result. The line is
+    a `Static` with the id `said`."""
 
     ENABLE_COMMAND_PALETTE = False
 
@@ -177,8 +177,8 @@ class SessionApp(App[ReturnType]):
         """A verdict was given here, or taken back: show what is so now."""
 
     async def ask(self, request: rq.Request[R]) -> R | None:
-        """The answer; None: it was refused, and that is said. One question at a time, in the order
-        of the keys: an answer is what the next key acts on."""
+        """The answer; None if the request was refused, which is shown. One question at a time, in
+        the order of the keys, because the next key acts on the answer."""
         async with self._one_at_a_time:
             try:
                 return await asyncio.to_thread(self.session.call, request)

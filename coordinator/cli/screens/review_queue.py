@@ -76,7 +76,7 @@ class ReviewQueue(SessionApp[None]):
         self.rows: list[rq.Review] = []
         self.shown: rq.Review | None = None
         self.file = 0
-        self.by_file = False  # a file is chosen, or a hunk; else the whole review
+        self.by_file = False  # a file or a hunk is chosen; otherwise the whole review
 
     def compose(self) -> ComposeResult:
         """The list, the difference, what was said last, the keys."""
@@ -265,7 +265,7 @@ class ReviewQueue(SessionApp[None]):
         self.say(" ".join([text, *map(in_line, done.warnings)]) + "  (u takes it back)")
 
     async def _is_as_shown(self, row: rq.Review) -> bool:
-        """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
+        """Whether the numbers of the visible hunks are still right. If not, that is shown."""
         now = await self.ask(rq.ReviewShow(review=row.review))
         if now is None:
             return False
@@ -345,7 +345,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ asking
 
     async def _look_again(self) -> None:
-        """What others have opened or decided meanwhile; what is in sight stays as it is."""
+        """Load what others have opened or decided meanwhile. The visible review stays as it is."""
         if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
             return
         try:
@@ -364,7 +364,7 @@ class ReviewQueue(SessionApp[None]):
             self._age()
 
     def _age(self) -> None:
-        """How long each has waited by now."""
+        """Show how long each has waited until now."""
         now, listed = SystemClock().now_ms(), self.query_one("#reviews", OptionList)
         for position, row in enumerate(self.rows[: listed.option_count]):
             line = _line(row, now)

@@ -78,7 +78,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _the_one_that_this_hides() -> None:
-    """The interpreter's own sitecustomize, which stands behind this one on the path."""
+    """Run the interpreter's own sitecustomize, which this one hides on the path."""
     rest = [part for part in sys.path if os.path.abspath(part or ".") != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
     if spec is not None and spec.loader is not None:
