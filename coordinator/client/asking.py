@@ -29,14 +29,14 @@ PROTOCOL = 1
 STARTS = 3
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0
-#: How long a broken connection is made anew before the daemon is said to be down.
+#: How long a client tries to connect again before it calls the daemon down.
 RECONNECT_S = 10.0
 
 #: Operations that take their time where much has to be done (seconds).
 SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
-#: Those that may be asked twice without harm, should the connection break while it is answered.
-#: (Not `acquire`: the second answer would say that the lease was held before, and no body of
-#: `lease` would give it back.)
+#: Requests that may be sent twice without harm if the connection breaks before the answer. Not
+#: `acquire`: the second answer would say that the lease was held before, and no body of `lease`
+#: would give it back.
 REPEATABLE = frozenset({"renew", "heartbeat", "join", "sweep"})
 encode = msgspec.json.Encoder().encode
 
@@ -51,7 +51,8 @@ class Answered(msgspec.Struct):
 
 
 class Question(NamedTuple):
-    """What is asked, and how.
+    """A request, and how it is sent.
+
 
     Attributes:
         again: it may be sent once more when the connection breaks while it is answered.
@@ -74,7 +75,7 @@ class HangUps:
 
     def __init__(self) -> None:
         self.count = 0
-        #: Nothing is asked any more.
+        #: Whether all later questions are refused.
         self.for_good = False
 
     def add(self, for_good: bool) -> None:
@@ -157,7 +158,8 @@ def encoded(request: rq.Request[Any]) -> bytes:
 
 
 def check_body(resources: Sequence[Any], ttl: Any, wait: Any = 0.0, stall: Any = None) -> None:
-    """What a body is begun with, before anything is acquired for it.
+    """Check the arguments of a body before anything is acquired for it.
+
 
     Raises:
         Refusal: INVALID: a resource that is no text, or a time that is no number (seconds).
@@ -200,7 +202,7 @@ def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, s
 
 
 class Asking(ABC):
-    """Whoever asks, and waits for the answer."""
+    """The blocking side that asks, and waits for the answer."""
 
     @abstractmethod
     def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
@@ -212,7 +214,7 @@ class Asking(ABC):
 
 
 class AsyncAsking(ABC):
-    """Whoever asks, and awaits the answer."""
+    """The asynchronous side that asks, and awaits the answer."""
 
     @abstractmethod
     async def call(self, request: rq.Request[R], *, key: str | None = None) -> R:

@@ -60,7 +60,7 @@ class AsyncWire:
 
     @property
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         return self._link.process() if self._link is not None else 0
 
     async def open(self, *, prepares: bool = True) -> AsyncLink:
@@ -81,7 +81,7 @@ class AsyncWire:
 
     async def take(self, sock: socket.socket) -> None:
         """Speak over this connection."""
-        # (An exception may come between any two lines: a connection is there whole, or not.)
+        # An exception may come between any two lines: a connection is there whole, or not.
         self._link = await open_link(sock)
 
     def _check_open(self) -> None:
@@ -105,7 +105,7 @@ class AsyncWire:
         raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
 
     async def _connect(self) -> socket.socket | None:
-        """A connection to the running daemon; None: there is none."""
+        """A connection to the running daemon; None if there is none."""
         path, deadline = self.state.socket(), time.monotonic() + CONNECT_S
         while True:
             try:
@@ -116,7 +116,7 @@ class AsyncWire:
             await sleep(0.01)
 
     def _check_may_start(self, prepares: bool) -> None:
-        """See that a daemon may be started here, and tell whoever wants to know that it is."""
+        """Check that a daemon may be started here, and announce the start."""
         if not self.autostart:
             raise Refusal(Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}.")
         if not prepares and not self.state.path.is_dir():
@@ -127,18 +127,18 @@ class AsyncWire:
         if self._starting is not None:
             from coordinator.client.starting import check_place  # seldom has to be read in
 
-            check_place(self.state)  # (it is not told that one is started where none can be)
+            check_place(self.state)  # a start that is impossible here is not announced
             self._starting()
 
     async def close(self, *, for_good: bool = False) -> None:
-        """Hang up. What is asked later connects again; `for_good`: nothing is asked any more."""
+        """Hang up. A later question connects again; `for_good`: later questions are refused."""
         self._closed |= for_good
         if self._link is not None:
             await self._link.close()
 
     def hang_up(self, *, for_good: bool = False) -> None:
-        """From elsewhere, after it was counted: end what waits here now. `for_good`: nothing is
-        asked over this any more."""
+        """From elsewhere, after it was counted: end what waits here now. `for_good`: later
+        questions over this connection are refused."""
         self._closed |= for_good
         link = self._link
         if link is not None and (self.asking or for_good):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 #: How often it is asked what became of a question: while a coordinator dies, and the next one.
 TRIES_MAX = 3
-#: What renews a lease while it is handed on (seconds), where the question named no time.
+#: The lifetime of a lease while it is handed on (seconds), if the question named no time.
 TTL_S = 60.0
 #: Claims, and leases, that are remembered.
 CLAIMS_MAX = 1_000
@@ -49,8 +49,9 @@ class AsyncGrants:
 
     async def ask(self, client: AsyncClient, request: rq.Request[R], key: str | None = None,
                   mark: int | None = None) -> R:
-        """Ask anything. Who is cancelled while it waits, or while it is granted something, leaves
-        the line, and has given that back before the cancellation goes on.
+        """Ask anything. A caller that is cancelled while it waits, or is granted something, leaves
+        the queue, and has given the grant back before the cancellation continues.
+
 
         Raises:
             Refusal: it was refused.
@@ -83,7 +84,7 @@ class AsyncGrants:
                 if not line.waiting and line.late:
                     await to_the_end(self._give_back, question, line)
             except asyncio.CancelledError:
-                if isinstance(ended, Refusal):  # cancelled after all: its place is nobody's, too
+                if isinstance(ended, Refusal):  # cancelled after all: its place is unused, too
                     await to_the_end(self._call_off, question, line)
                 raise
             finally:
@@ -103,8 +104,8 @@ class AsyncGrants:
             self._lines.pop(name, None)
 
     async def _call_off(self, question: _Question, line: _Line) -> None:
-        """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
-        another was told of."""
+        """Leave the queue for a cancelled question, and give back its grant, except what another
+        caller was told of."""
         got = await self._find_grant(question, line)
         for lease in got.leases if got is not None else ():
             # Granted at its turn, as it hung up, it is held already where it is asked for again.
@@ -114,8 +115,7 @@ class AsyncGrants:
                 line.late[lease.fencing_token] = msgspec.structs.replace(lease, reentrant=False)
 
     async def _give_back(self, question: _Question, line: _Line) -> None:
-        """Nobody waits in this line any more: what none of them has is given back, as it is at the
-        end of a body that held it."""
+        """Give back what no caller of this queue has, like the end of a body that held it."""
         late, line.late = list(line.late.values()), {}
         if late:
             got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
@@ -124,8 +124,8 @@ class AsyncGrants:
             await to_the_end(held.end)
 
     async def _find_grant(self, question: _Question, line: _Line) -> rq.Acquired | None:
-        """What it was granted after all; None: nothing, and it stands in line no more, but where
-        others of this client do."""
+        """The late grant of a cancelled question. None if there is none; then it has left the
+        queue, unless other questions of this client wait there."""
         for turn in range(TRIES_MAX):
             try:
                 got: rq.Acquired = await (question.again() if turn else question.hung_up())
@@ -153,7 +153,8 @@ class AsyncGrants:
             raise
 
     async def _fail_given(self, question: _Question) -> None:
-        """Nobody waits for this any more. What it was given in that moment it has not begun."""
+        """Give back, as failed before its start, what a cancelled question was given in that
+        moment."""
         with contextlib.suppress(Refusal):
             got = await question.hung_up()
             why = "whoever asked for it was cancelled in that moment"
@@ -176,7 +177,7 @@ class AsyncGrants:
         return got
 
     async def _give_up(self, question: _Question) -> None:
-        """Nobody waits for this task any more: it is given back, without blame."""
+        """Give back the task of a cancelled claim, without blame."""
         for turn in range(TRIES_MAX):
             try:
                 got: rq.Claimed = await (question.again() if turn else question.hung_up())
@@ -210,14 +211,14 @@ class _Line:
 
 
 class _Question:
-    """One question, and what becomes of it when nobody waits for its answer any more."""
+    """One question, and what happens after its caller was cancelled."""
 
     def __init__(self, client: AsyncClient, request: Any, key: str | None,
                  mark: int | None) -> None:
         self.client, self.request = client, request
         self.at = now_iso()
         self._key = how_asked(request, key)[2]
-        #: Who waits does so on a connection of its own, to leave the line by hanging up.
+        #: A question that waits has a connection of its own, so that hanging up leaves the queue.
         self._wire: AsyncWire | None = client._connections.another() if request.wait_s > 0 else None
         asked: rq.Request[Any] = request
         self._asking: asyncio.Future[Any] = asyncio.ensure_future(
@@ -255,10 +256,10 @@ class _Question:
         """
         now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
         if isinstance(now, rq.Acquire | rq.TaskClaim):
-            now.reentrant = True  # what it was granted meanwhile is told
+            now.reentrant = True  # include what it was granted meanwhile
         return await self.client._ask(now, self._key)
 
 
 def _name_claim(got: rq.Claimed) -> str:
-    """What tells a claim from a later one on the same task."""
+    """The name of a claim, different from a later one on the same task."""
     return f"{got.task.task} {got.task.claimed_at}"

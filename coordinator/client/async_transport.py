@@ -29,7 +29,7 @@ CLOSE_S = 5.0
 
 
 class AsyncLink(asyncio.Protocol):
-    """One open connection, for one event loop: answers go to whoever asked."""
+    """One open connection, for one event loop. It hands each answer to its asker."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class AsyncLink(asyncio.Protocol):
             asked = [*self._waiting.values()] if line.error is not None else []
         for answer in asked:
             if answer.done():
-                continue  # whoever asked has gone
+                continue  # the asker has gone
             if line.error is not None:
                 answer.set_exception(Refusal.from_body(line.error))
             elif bytes(line.ok):
@@ -87,7 +87,7 @@ class AsyncLink(asyncio.Protocol):
         return self._transport is not None
 
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         sock = self._transport.get_extra_info("socket") if self._transport is not None else None
         other = peer(sock) if sock is not None else None
         return other[0] if other is not None else 0
@@ -150,7 +150,7 @@ class AsyncLink(asyncio.Protocol):
 
 
 async def open_link(sock: socket.socket) -> AsyncLink:
-    """What speaks over this connection."""
+    """Open the link over this connection."""
     _, link = await asyncio.get_running_loop().create_unix_connection(AsyncLink, sock=sock)
     return link
 

@@ -94,10 +94,9 @@ class Held(Checked):
         self._check_known()
 
     def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what its holder did not have before. What is
-        not given back, also because the coordinator cannot be reached, stays until it lapses.
-        `check` tells whether all was held to the end.
-        """
+        """Stop the renewal and, with `release`, give back what its holder did not have before. What
+        is not given back, also because the coordinator cannot be reached, stays until it expires.
+        `check` tells whether all was held to the end."""
         if not self._is_ours():
             return
         self._over = True
@@ -124,8 +123,8 @@ class Held(Checked):
         return now - self._confirmed_at > self._ttl_s
 
     def _compare(self, locks: rq.LockList) -> None:
-        """Note what is not held any more. (By name, as it is renewed: a body within this one may
-        have made another lease of it.)"""
+        """Note what is not held any longer. Leases are compared by name, as they are renewed,
+        because a body within this one may have replaced a lease."""
         names = {(lease.resource, lease.worktree) for lease in locks.items}
         gone = [lease.resource for lease in self.leases
                 if (lease.resource, lease.worktree) not in names]
@@ -133,7 +132,7 @@ class Held(Checked):
             self._lost = f"{self.agent} does not hold {', '.join(gone)} any more"
 
     def _renew(self) -> bool:
-        """Renew it; whether that goes on."""
+        """Renew the lease. Returns whether to continue."""
         now = time.monotonic()
         if self._over or not self._runs() or self._stalls(now):
             return False
@@ -156,13 +155,13 @@ class Held(Checked):
         return True
 
     def _renewal(self, resources: list[str]) -> rq.Renew:
-        """Names are from the root here, wherever the program stands: no `cwd`."""
+        """Names are from the root here, wherever the program is: no `cwd`."""
         return rq.Renew(agent=self.agent, resources=resources, ttl_s=self._ttl_s)
 
     def _give_back(self) -> None:
         """Give back what its holder did not have before, and learn whether all was held so long."""
         kept = [lease.resource for lease in self.leases if lease.reentrant]
-        if kept and self._lost is None:  # who has it goes on with it
+        if kept and self._lost is None:  # its earlier holder continues with it
             self._tell(self._renewal(kept))
         mine = [lease for lease in self.leases if not lease.reentrant]
         if self._gives_back_together(mine):
@@ -174,8 +173,8 @@ class Held(Checked):
                 keep_shared=lease.replaces is not None))
 
     def _gives_back_together(self, leases: Sequence[rq.Lease]) -> bool:
-        """Give back several by one request, where that is possible; whether it was. (Where some are
-        lost, each is given back by itself.)"""
+        """Give back several by one request, if possible; returns whether that worked. If some are
+        lost, each is given back by itself."""
         if not self._alone or len(leases) < 2 or any(
                 lease.further or lease.replaces for lease in leases):
             return False

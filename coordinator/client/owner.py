@@ -31,7 +31,7 @@ from coordinator.words.refusals import HELD, Code, Refusal
 T = TypeVar("T")
 #: How long one question for the next piece of work waits (seconds): then it looks whether to stop.
 ASK_S = 20.0
-#: Characters of a failure that are told.
+#: How many characters of a failure are reported.
 WHY_CHARS_MAX = 500
 
 
@@ -70,8 +70,8 @@ def through_restarts(ask: Callable[[], T]) -> T:
 
 
 class WorkLoop:
-    """Of whoever does work one piece after another: it asks for the next, and waits for it, until
-    it is told to stop. Owns when to ask and when to end; never what the work is."""
+    """The loop of a worker that does one piece of work after another. It asks for the next, and
+    waits for it, until it is stopped. Owns when to ask and when to end; never what the work is."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -84,12 +84,13 @@ class WorkLoop:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._stop.is_set()
 
     def pieces(self, ask: Callable[[int], T], *, while_any: bool = False) -> Iterator[T]:
         """Each piece as `ask` gives it, until `stop`. `ask` gets the mark for its call, so that a
-        `hang_up` ends it, and goes on with the next coordinator where one ends.
+        `hang_up` ends it. When a coordinator ends, it continues with the next one.
+
 
         Args:
             while_any: end when there is none.
@@ -148,7 +149,7 @@ class Owner:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._loop.stopping
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
@@ -231,8 +232,9 @@ class Owner:
 
 def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int = 3,
            wait: float = 60.0) -> rq.StateValue:
-    """Change a value by a function of it: optimistically at first (read, make, write if nobody has
-    written meanwhile), and under a lease after `tries` losses, so that nobody loses for ever.
+    """Change a value by a function of it. First without a lease: read, make, write if it is
+    unchanged. After `tries` losses under a lease, so that no writer loses for ever.
+
 
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for

@@ -28,13 +28,15 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import FROM_ROOT
 
-#: How long a `Command` may take, by default (seconds), and what is told of its output (characters).
+#: The default time limit of a `Command` (seconds), and the length of its reported output
+#: (characters).
 COMMAND_S, TAIL_CHARS = 600.0, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a role is shown.
+    """The input of a role.
+
 
     Attributes:
         task: the intent and the plan; `tried` is in `claimed`.
@@ -110,7 +112,7 @@ class Command:
 
 
 class CoordinatorsRecovery:
-    """What the coordinator has decided: its refusals of commits carry the remedy."""
+    """Follows the coordinator's decision: its refusals of commits carry the remedy."""
 
     def remedy(self, work: Work, refusal: Refusal) -> str:
         """See `Recovery`."""
@@ -176,7 +178,7 @@ def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recov
 
 
 def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str) -> rq.Task | None:
-    """The task, if this was the last attempt; else None."""
+    """The task, if this was the last attempt; otherwise None."""
     now = client.call(rq.TaskShow(task=task))
     if now.claimed_by != agent:
         return now  # it is a person's
@@ -190,15 +192,15 @@ def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str)
 
 
 def _named(texts: Sequence[rq.RegionText], leases: Sequence[rq.Lease]) -> list[rq.RegionText]:
-    """The same, by names that lead there from the working directory: leases are told by theirs from
-    the root."""
+    """The same texts with names that are valid in the working directory, because leases are named
+    from the root."""
     resources = {lease.resource for lease in leases}
     return [msgspec.structs.replace(region_text, resource=FROM_ROOT + region_text.resource)
             if region_text.resource in resources else region_text for region_text in texts]
 
 
 def _based(text: rq.RegionText, refusal: Refusal | None) -> rq.RegionText:
-    """A text that was made after a region's fresh text was told is based on that."""
+    """Base a text on the region's fresh text, if it was made after that was received."""
     if (text.content_hash is None and refusal is not None
             and refusal.code is Code.REGION_CHANGED
             and refusal.facts.get("resource") == text.resource):

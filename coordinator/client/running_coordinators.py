@@ -22,7 +22,7 @@ from coordinator.words.shapes import read
 
 #: How long each is asked how it is (seconds): it answers in ms, unless it hangs.
 ASKED_S = 5.0
-#: How many are asked at once: one that hangs keeps nobody from the others.
+#: How many are asked at once, so that one that hangs does not delay the others.
 ASKED_AT_ONCE = 16
 
 
@@ -73,7 +73,7 @@ def _about(note: Note, wire: Wire) -> rq.Coordinator:
     try:
         answer = wire.ask("status", b'{"events":1}', ASKED_S)
     except Refusal:
-        if time.monotonic() - began < ASKED_S:  # whoever is there has hung up
+        if time.monotonic() - began < ASKED_S:  # the coordinator has hung up
             raise
         return rq.Coordinator(root=note.root, pid=note.pid or 0, answers=False)
     status = read(answer, rq.StatusReply)

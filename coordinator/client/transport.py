@@ -36,9 +36,9 @@ def start(state: StateDir) -> None:
 
 
 class Link:
-    """One open connection. It is closed by whatever interrupts it before an answer is whole: who is
-    interrupted (Ctrl-C, a signal handler of the program's own) counts as gone, and is granted
-    nothing as if it listened."""
+    """One open connection. Any interruption before the whole answer closes it: an interrupted
+    caller (Ctrl-C, a signal handler of the program's own) counts as gone, and gets no grant as if
+    it listened."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._file = sock.makefile("rb", buffering=1 << 16)
@@ -52,7 +52,7 @@ class Link:
         return self._sock is not None
 
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         other = peer(self._sock) if self._sock is not None else None
         return other[0] if other is not None else 0
 
@@ -120,7 +120,7 @@ class Link:
         self.close()
 
     def close(self) -> None:
-        """Hang up. What a fork got from its parent is left to that."""
+        """Hang up. A fork leaves its parent's connection alone."""
         sock, self._sock = self._sock, None
         if sock is None:
             return
@@ -141,5 +141,5 @@ class Link:
 
 
 def open_link(sock: socket.socket) -> Link:
-    """What speaks over this connection."""
+    """Open the link over this connection."""
     return Link(sock)

@@ -39,7 +39,7 @@ from coordinator.workers.process_group import Running
 LOG_TAIL_CHARS = 4_000
 #: While its provider's limit is reached, it looks so often whether the launch is over (s).
 RESTING_S = 2.0
-#: What the report calls an attempt that ended so; every other that did not succeed has failed.
+#: The report's word for an attempt that ended so; all other unsuccessful ones have failed.
 OUTCOMES: dict[How, str] = {"lapsed": "lapsed", "gave up": "gave up", "unhooked": "unguarded"}
 
 
@@ -179,7 +179,7 @@ class AgentWorker(threading.Thread):
             raise Refusal(Code.UNTRUSTED, f"{UNHOOKED}. It stops; its task stays in the backlog.")
 
     def _next_log(self, task: rq.Task) -> Path:
-        """Where what it says goes from here on."""
+        """The log of its next attempt."""
         launch, stream = self.launch, self.profile.stream
         self._number = launch.number(task.task)
         log = agent_logs.log_path(launch.run.folder, task.task, self._number)
@@ -249,7 +249,7 @@ class AgentWorker(threading.Thread):
         return left, session
 
     def _session_heard(self) -> str | None:
-        """The session that its hooks told last; None: not known."""
+        """The session last reported by its hooks; None if unknown."""
         try:
             row = self._enrolment.row()
         except Refusal:
@@ -263,7 +263,8 @@ class AgentWorker(threading.Thread):
 
     @property
     def _place(self) -> Path:
-        """Where its program works: the repository's root, there or in its own worktree."""
+        """The working directory of its program: the repository's root, there or in its own
+        worktree."""
         return self.launch.root if self._work is None else self._work.place
 
     def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
@@ -345,7 +346,7 @@ class AgentWorker(threading.Thread):
 
         numbers = itertools.count(1)
 
-        def alive() -> None:  # it may stand in line for its landing, and be verified, for long
+        def alive() -> None:  # the landing may be queued, and verified, for long
             self.launch.operator.call(rq.Heartbeat(
                 agent=self.agent, progress=f"its work is about to land ({next(numbers)})"))
 
@@ -367,7 +368,7 @@ class AgentWorker(threading.Thread):
         return "done", ""
 
     def _tells(self, progress: str) -> None:
-        """What it is at, for who looks on; where nobody can be told, that is no matter."""
+        """Report its progress for viewers. A failure does not matter."""
         with suppress(Refusal):
             self._enrolment.ask(rq.Heartbeat(agent=self.agent, progress=progress))
 
@@ -395,7 +396,7 @@ class AgentWorker(threading.Thread):
         return until
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
-        """The task was not this agent's any more: finished or given back by itself, or lapsed."""
+        """How a task left this agent: finished or given back by the agent itself, or expired."""
         now = self.launch.steady(rq.TaskShow(task=task.task))  # its token may be gone, too
         if now.state == "done":
             return "done", ""

@@ -48,7 +48,7 @@ class AtTerminal:
         return lives(self.pid, self.mark)
 
     def has_lost_its_terminal(self) -> bool:
-        """Whether its terminal was closed. (Programs may outlive that; nobody sees them then.)"""
+        """Whether its terminal was closed. Programs may outlive that, but are invisible then."""
         fields = stat_fields(self.pid) if self.hangs else None
         return fields is not None and fields[_TERMINAL] == "0"
 

@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would land, and what the coordinator is asked for it."""
+    """What would land, and its request to the coordinator."""
 
     changes: Sequence[Entry]
     request: rq.Land
@@ -71,10 +71,11 @@ class Lander:
         self._git = Git(target.top)
 
     def land(self, work: Work, finish: Callable[[str], bool]) -> str:
-        """Let the branch land, then call `finish` with the commit that the target is at then:
-        whatever is done there is done before anybody else's turn. That commit.
+        """Let the branch land, then call `finish` with the new commit of the target, before any
+        other landing's turn. Returns that commit.
 
-        `finish` tells whether the task's end is noted; if not, whoever comes next tries again.
+        `finish` tells whether the task's end is recorded; if not, the next landing tries again.
+
 
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
@@ -89,7 +90,7 @@ class Lander:
         return after
 
     def _tell(self, work: Work, *, turn: bool) -> None:
-        """Where it stands in the queue, for who looks on; where nobody can be told, no matter."""
+        """Report its place in the queue for viewers. A failure does not matter."""
         with contextlib.suppress(Refusal):
             self._ask(rq.LandQueue(agent=work.agent, task=work.task, target=self._target.ref,
                                    turn=turn))
@@ -133,8 +134,8 @@ class Lander:
         return plan.request.after
 
     def _batch(self, work: Work, after: str) -> list[WouldLand]:
-        """What would land, and on top of it what those who stand in line behind would land, as far
-        as they may."""
+        """What would land, and on top of it the works behind it in the queue, as far as they may
+        land."""
         would_lands = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:
@@ -146,6 +147,7 @@ class Lander:
 
     def _lawful(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
         """What would land (see `_plan`), and which of its files are divided for it.
+
 
         Raises:
             Refusal: it may not land.
@@ -187,8 +189,8 @@ class Lander:
             self._follow(follower, work, before, after)
 
     def _plan(self, work: Work, divided: Collection[str], tip: str | None = None) -> _Plan:
-        """What would land on the target as it is now (or as it would be at `tip`); of the files
-        that are `divided`, which regions."""
+        """What would land on the present target (or on `tip`), with the regions of the `divided`
+        files."""
         git, ref = self._git, self._target.ref
         tip = git.commit(ref) if tip is None else tip
         base = git.base(work.commit, tip) if tip is not None else None
@@ -267,7 +269,7 @@ class Lander:
     # ------------------------------------------------------------ facts
 
     def _inside(self, path: str) -> str | None:
-        """A path of the working tree as one below the repository's root; None beside it."""
+        """A path of the working tree as one below the repository's root; None if it is outside."""
         below = self._target.below
         if not path.startswith(below):
             return None
@@ -292,8 +294,8 @@ class Lander:
 
     def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
                 moved: Sequence[Entry]) -> str:
-        """What the target will be: the branch itself, or, where the target went on, a merge that
-        has the branch's version of each path it changed (or what it was merged to) and the
+        """The target's new commit: the branch itself, or, if the target has moved, a merge. The
+        merge has the branch's (or the merged) version of each path that the branch changed, and the
         target's of all others."""
         if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
                                  [f"{e.path}/" for e in moved]):

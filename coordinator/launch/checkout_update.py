@@ -40,15 +40,14 @@ from coordinator.words.refusals import Code, Refusal
 
 #: How long another git in the same working tree is waited for (seconds), and looked for.
 LOCK_S, LOCK_TICK_S = 10.0, 0.02
-#: What the lock file says, so that one that was left by a crash is known as ours.
+#: The content of the lock file, so that one left by a crash is recognised as ours.
 MARK = b"coord: a landing is going on\n"
 
 
 class CheckoutUpdate:
-    """One working tree, its index locked between `with` and its end. For whoever has the turn to
-    land (`recovery.turn`): there is one at a time, and the turn ends with its process. So a lock
-    that says it is ours, found by whoever has the turn, is a dead process's.
-    """
+    """One working tree, its index locked between `with` and its end. For the landing that has the
+    turn (`recovery.turn`): there is one at a time, and the turn ends with its process. So a lock
+    that says it is ours, found by the one with the turn, is a dead process's."""
 
     def __init__(self, top: Path) -> None:
         plain = Git(top)
@@ -61,7 +60,8 @@ class CheckoutUpdate:
         self._git = Git(top, self._own)
 
     def __enter__(self) -> CheckoutUpdate:
-        """Lock the index, waiting a little for whoever has it.
+        """Lock the index. Waits a little for another holder.
+
 
         Raises:
             Refusal: LOCKED: another git has it, or a merge or the like is going on.
@@ -115,7 +115,7 @@ class CheckoutUpdate:
         self._lock.unlink(missing_ok=True)
 
     def clear_crash(self) -> None:
-        """Take away the lock of a landing that died; nobody else's."""
+        """Take away the lock of a landing that died, and no other lock."""
         if self._is_ours():
             self._let_go()
 
@@ -129,6 +129,7 @@ class CheckoutUpdate:
 
     def dirty(self, tip: str, changes: Iterable[Entry]) -> list[str]:
         """Of the paths that would be written, those that hold something that is in no commit.
+
 
         Raises:
             GitError: git cannot tell.
@@ -146,9 +147,9 @@ class CheckoutUpdate:
         return list(result)
 
     def _in_the_way(self, path: str) -> str | None:
-        """What stands where a new file would be written: it, or a file instead of a directory.
+        """What is in the place of a new file: the path itself, or a file instead of a directory.
 
-        What is tracked there and goes with this landing is not in the way.
+        A tracked file that this landing removes does not count.
         """
         parts = path.split("/")
         for end in range(1, len(parts) + 1):
@@ -165,7 +166,7 @@ class CheckoutUpdate:
         return bool(self._git.run("--literal-pathspecs", "ls-files", "-z", "--", path))
 
     def rehearse(self, before: str, after: str) -> str | None:
-        """What git says against following from one commit to the other; None if nothing."""
+        """git's objections to an update from one commit to the other; None if there are none."""
         try:
             self._git.run("read-tree", "-n", "-m", "-u", before, after,
                           timeout_s=CHECKOUT_TIMEOUT_S)
@@ -225,7 +226,7 @@ class CheckoutUpdate:
         return foreign
 
     def _without_torn(self, before: str, after: str) -> list[tuple[Entry, str]]:
-        """What each changed path holds; files that we left half written are removed."""
+        """The state of each changed path, after our half-written files were removed."""
         try:
             with Root(os.path.realpath(self.top)) as root:
                 states = [(entry, self._state(root, entry, after))

@@ -78,7 +78,8 @@ class Enrolment:
         self.client.close()
 
     def row(self) -> rq.Agent | None:
-        """What the coordinator knows of it; None: it is not there any more.
+        """The coordinator's row of the agent; None if it is gone.
+
 
         Raises:
             Refusal: its token counts for nothing (`attempt.LOST`), or no coordinator answers.
@@ -89,7 +90,7 @@ class Enrolment:
     # ------------------------------------------------------------ its tasks
 
     def claim(self) -> rq.Claimed | None:
-        """The next task; None: there is none now, or nothing is left at all."""
+        """The next task; None if there is none now, or nothing is left at all."""
         request = rq.TaskClaim(agent=self.agent, ttl_s=self._launch.limits.ttl_s)
         try:
             # Without a wait first: the answer says at once when nothing is left.
@@ -120,7 +121,7 @@ class Enrolment:
                     raise
                 else:
                     self._launch.hard.wait(RETRY_S)
-                    # The claim may have been granted and its answer lost: then it is told again.
+                    # If the claim was granted and its answer lost, ask for the same task again.
                     request.task = self._held()
 
     def _held(self) -> str | None:

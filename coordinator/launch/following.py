@@ -51,7 +51,8 @@ class Shown:
 
 
 def find(state: StateDir, agent: str | None) -> Launched | None:
-    """The launched agent of this name, or the only one there is; None: none has had this name.
+    """The launched agent of this name, or the only one there is; None if none had this name.
+
 
     Raises:
         Refusal: UNKNOWN_AGENT: it has ended, or none runs; INVALID: several run, and none is named.
@@ -96,7 +97,7 @@ def _ended(record: Record, worker: Worker) -> Refusal:
     mine = record.logs_of(worker.agent)
     task = agent_logs.task_of(mine[-1][0]) if mine else None
     how = f" ({worker.gone})" if worker.gone else ""
-    if worker.gone is None:  # nobody had the time to say why
+    if worker.gone is None:  # its launch ended without saying why
         how = f": its launch (run {record.run}) was killed"
     last = ""
     if mine and mine[-1][1].ended is not None:
@@ -125,7 +126,7 @@ class Following:
         self._first = True
 
     def poll(self) -> Iterator[Shown]:
-        """What is new, in order. An `over` is the last that there is."""
+        """The new output, in order. An `over` is the last item."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
         self._read()  # after that: what it wrote last is there now
         worker = next((worker for worker in self._record.workers if worker.agent == self.agent),

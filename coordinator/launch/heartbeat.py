@@ -26,5 +26,5 @@ class Beating:
 
     def _run(self) -> None:
         while not self._over.wait(self._every_s):
-            with contextlib.suppress(Refusal):  # whether its claim still stands is asked later
+            with contextlib.suppress(Refusal):  # whether its claim holds is asked later
                 self._beat()

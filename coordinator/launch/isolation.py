@@ -177,8 +177,9 @@ class Isolation:
 
     def land(self, work: Workplace, claimed: rq.Claimed, agent: str, commit: str,
              finish: Callable[[str], bool], verifying: Callable[[Running], None]) -> None:
-        """Land what was gathered, then call `finish` with the commit that the target is at then
-        (empty: there was nothing to land). `verifying` is told of the process that verifies it.
+        """Land what was gathered, then call `finish` with the target's new commit (empty: there was
+        nothing to land). `verifying` gets the process that verifies it.
+
 
         Raises:
             Refusal: why nothing landed.
@@ -251,7 +252,7 @@ class Isolation:
                           ) from None
 
     def where(self, work: Workplace) -> str:
-        """Where a person finds what did not land, in words."""
+        """The place of what did not land, for a person."""
         return f"branch {work.branch}, worktree {self._shown(work)}"
 
     def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
@@ -300,7 +301,8 @@ def uncommitted(target: Target) -> int:
 
 
 def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
-    """Remove the worktrees that a dead run left, but for those that hold something; these."""
+    """Remove the worktrees that a dead run left. Those that hold something stay, and are returned.
+    """
     folder = state.worktrees / run
     if not folder.is_dir():
         return []
@@ -321,8 +323,9 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
 
 
 def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
-    """Partial work that was reassigned goes on here, file by file, where the file still is what
-    that work was begun from. (The rest stands in the prompt, as a difference.)
+    """Put reassigned partial work into the worktree, file by file, where the file is as it was when
+    that work began. The rest is in the prompt, as a difference.
+
 
     Raises:
         Refusal: STORAGE.
@@ -333,7 +336,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
     try:
         with Root(work.place) as root:
             by = Exchanger(root, blobs, contents.__getitem__, own_links=links)
-            # What goes first, so that its place is free for what comes.
+            # Deletions first, so that their places are free for new files.
             in_order = sorted(review.files, key=lambda file: file.flagged_hash is not None)
             for n, file in enumerate(in_order):
                 if not file.kept or file.flagged_hash not in (None, *contents):
@@ -353,7 +356,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
 
 
 def _find_contents(review: rq.Review) -> dict[str, Source]:
-    """By their hashes the contents that partial work left, or where they lie."""
+    """The contents that partial work left, or their places, by their hashes."""
     contents: dict[str, Source] = {}
     for file in review.files:
         if file.flagged_hash is None:

@@ -42,7 +42,8 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 
 
 class Landing(NamedTuple):
-    """Where agents work, and how that comes to the branch.
+    """Where agents work, and how their work gets to the branch.
+
 
     Attributes:
         isolated: each agent works in a git worktree of its own, and what it did has to land.
@@ -202,8 +203,8 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """What an earlier launch has imported from this file is not added again. (Of two that are
-        started at once one is the earlier.)"""
+        """Import the tasks of this file once: what an earlier launch has imported is not added
+        again. Of two launches at once, one counts as earlier."""
         with (self.state.runs / "import.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._import_in_turn(text, form, path)
@@ -269,7 +270,7 @@ class Launcher(LaunchState):
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
-        """What it came to; ends the run's record."""
+        """The result of the launch; ends the run's record."""
         text = self.isolation.end() if self.isolation is not None else ""
         if text:
             self.trouble(text)
@@ -314,7 +315,8 @@ def _read(path: Path) -> str:
 
 
 def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
-    """What is left of tasks that an earlier run imported from this file."""
+    """The sentence about the tasks that an earlier run imported from this file and that are left.
+    """
     left = {task.task: task.state for task in made.known
             if task.state not in ("done", "cancelled")}
     if left:
@@ -326,7 +328,8 @@ def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
 
 
 def _left(left: dict[str, str]) -> str:
-    """That these tasks are left, by state, and whether they go on by themselves."""
+    """The words about the tasks that are left, by state, and whether they continue by themselves.
+    """
     verb = "is" if len(left) == 1 else "are"
     stuck = [f"{task} {told_state(state)}" for task, state in left.items()
              if state in ("review", "dead")]

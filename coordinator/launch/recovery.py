@@ -87,7 +87,8 @@ def unfinished(state: StateDir) -> Note | None:
 
 
 def cut_off(state: StateDir) -> str | None:
-    """A landing that a crash cut off, in words; None if there is none, or it is going on."""
+    """A landing that a crash cut off, in words; None if there is none, or if it is still running.
+    """
     if unfinished(state) is None:
         return None
     with (state.path / "landing.lock").open("ab") as file:
@@ -117,7 +118,8 @@ def recover(state: StateDir, ask: Ask) -> str | None:
 
 
 def bring_forward(state: StateDir, ask: Ask) -> str | None:
-    """`recover`, for whoever has the turn: then whoever noted a landing is dead.
+    """`recover`, for a landing that has the turn: then the process of an older record is dead.
+
 
     Raises:
         Refusal: LOCKED, STORAGE.
@@ -133,7 +135,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
     foreign: list[str] = []
     try:
         where = git.checked_out_in(left.target)
-        # Otherwise somebody has built on it by now, and the files are theirs.
+        # Otherwise others have built on it, and the files are theirs.
         if where is not None and git.commit(left.target) == left.after:
             with CheckoutUpdate(Path(where)) as follower:
                 foreign = follower.repair(left.before, left.after)
@@ -143,7 +145,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
             f"{left.task} landed on {left.branch}, but was cut off before the files followed, and "
             "they cannot be brought forward now"
         ) from None
-    with contextlib.suppress(Refusal):  # it lapsed meanwhile: then a review tells of it
+    with contextlib.suppress(Refusal):  # it expired meanwhile: then a review tells of it
         ask(rq.TaskDone(agent=left.agent, task=left.task, force=True, landed=left.after,
                         result=f"landed on {left.branch} as {left.after[:12]}"))
     forget(state)
@@ -170,7 +172,7 @@ def _take_back(git: Git, left: Note) -> None:
 
 
 def _unlock(left: Note) -> None:
-    """Where nothing had to follow, the lock of the dead is still there."""
+    """Remove the dead process's lock, which is still there if nothing had to follow."""
     if left.top is not None and Path(left.top).is_dir():
         CheckoutUpdate(Path(left.top)).clear_crash()
 

@@ -65,14 +65,14 @@ class Seat:
             return self._taken
 
     def take(self) -> Visitor | None:
-        """Whoever waits has it now, and is to be answered; None if nobody does any more."""
+        """Hand the seat to the waiting person, who has to be answered; None if none waits now."""
         with self._lock:
             visitor, self._visitor = self._visitor, None
             self._open, self._taken = False, visitor is not None
             return visitor
 
     def close(self, agent: str, task: str) -> None:
-        """Its program has ended: who still waits is told so."""
+        """Its program has ended: refuse the person who still waits."""
         with self._lock:
             visitor, self._visitor = self._visitor, None
             self._open = self._taken = False
@@ -85,8 +85,8 @@ class Seat:
 
 def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.Event
               ) -> Ended | None:
-    """Keep the agent's claim while a person is at its conversation; until that one has left, by
-    whatever end. How the task ended meanwhile; None: it has not, and is to go on."""
+    """Keep the agent's claim while a person is at its conversation, until the person has left in
+    any way. How the task ended meanwhile; None if it has not ended and is to continue."""
     began = next_beat = time.monotonic()
     over: Ended | None = None
     while person.lives():
@@ -106,7 +106,7 @@ def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.
 
 
 def _look(claim: Claim, progress: str) -> Ended | None:
-    """Renew the claim; how it ended, if it has. Nobody is sent away for that: a person may go on
-    talking. (A coordinator that does not answer now does so later.)"""
+    """Renew the claim. Returns how it ended, if it has. The person may continue to talk then. A
+    coordinator that does not answer now does so later."""
     renewal = claim.renewed(progress)
     return None if renewal is None else Ended(renewal[0], 0, renewal[1])

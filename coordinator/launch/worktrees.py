@@ -24,7 +24,7 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The branch that work lands on, and where the repository's root lies in its working tree.
+    """The branch that work lands on, and the place of the repository's root in its working tree.
 
     `below` is the root's place below the top of the working tree: empty, or with a final slash.
     """
@@ -80,7 +80,8 @@ def find_target(root: Path) -> Target:
 
 
 def check_at_rest(target: Target) -> None:
-    """Whether nobody is in the middle of a merge or the like there: nothing could land.
+    """Check that no merge or the like is under way there: nothing could land.
+
 
     Raises:
         Refusal: INVALID.
@@ -213,7 +214,7 @@ def in_submodules(work: Workplace) -> list[str]:
         except FileNotFoundError:
             continue
         except (OSError, GitError):
-            left = True  # nobody can tell that it holds nothing
+            left = True  # it may hold something
         if left:
             result.append(path)
     return result
@@ -267,7 +268,8 @@ def _kept(why: str) -> Refusal:
 
 
 def record(git: Git, tree: str, parents: list[str], message: str) -> str:
-    """A commit of this tree, by whoever git is set up for; its id.
+    """A commit of this tree, by the person whom git is set up for; its id.
+
 
     Raises:
         GitError: the disk refused.
