@@ -21,7 +21,7 @@ from coordinator.files.content import Content, Stamp, Taker, snapshot, stamp_of
 from coordinator.files.identity import identity_beside
 from coordinator.words import file_names
 
-#: What is said of a path where no file can be: it, or something above it, is not there.
+#: The content of a path where no file can be, because it or something above it is missing.
 _NOTHING = Content("absent", 0, None, "absent")
 #: Nothing is there, or a file where a directory should be.
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
@@ -56,8 +56,9 @@ class Root:
 
     def snapshot(self, path: str, size_max: int, *, taker: Taker | None = None,
                  strict: bool = False) -> Content:
-        """What is at `path` now (see `content.snapshot`); absent, too, where a link stands above,
-        unless that is to be an error (`strict`).
+        """The content at `path` now (see `content.snapshot`). Also absent below a link, unless that
+        has to be an error (`strict`).
+
 
         Raises:
             OSError: the disk refused; ELOOP: a link stands above.
@@ -71,7 +72,7 @@ class Root:
             raise
 
     def stat(self, path: str) -> os.stat_result | None:
-        """What the kernel tells of what is at `path`, a link not followed; None if nothing is."""
+        """The status of what is at `path`, a link not followed; None if nothing is."""
         try:
             with self.above(path) as (place, name):
                 return os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -79,12 +80,12 @@ class Root:
             return None
 
     def stamp(self, path: str) -> Stamp | None:
-        """What tells one state of a file from another, without reading it; None if absent."""
+        """The stamp of the file, without reading it; None if absent."""
         status = self.stat(path)
         return stamp_of(status) if status is not None else None
 
     def identity(self, path: str) -> str | None:
-        """Which file it is (`files.identity`); None if there is none."""
+        """The identity of the file (`files.identity`); None if there is none."""
         try:
             with self.above(path) as (place, name):
                 return identity_beside(place, name,
@@ -125,8 +126,9 @@ class Root:
 
     @contextmanager
     def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
-        """The directory that `path` lies in, as a descriptor to name files beside, and its name
-        there. `make`: missing directories are made.
+        """The directory of `path`, as a descriptor to name files beside, and the file's name there.
+        `make`: missing directories are made.
+
 
         Raises:
             OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.

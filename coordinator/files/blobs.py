@@ -53,7 +53,7 @@ class _Fresh:
     def close(self) -> None:
         """Close it, and remove it if it has no name."""
         os.close(self.fd)
-        with suppress(OSError):  # in its place by now, but for a failure
+        with suppress(OSError):  # it was moved to its place, except after a failure
             self.path.unlink()
 
 
@@ -80,7 +80,7 @@ class BlobFolder:
         self._bytes: int | None = None
 
     def place(self, name: str) -> Path:
-        """Where the content called `name` (`sha256:…`, or with `+x`) lies, if it is kept here."""
+        """The place of the content called `name` (`sha256:…`, or with `+x`), if it is kept here."""
         return self.path / name.removesuffix(EXECUTABLE).rpartition(":")[2]
 
     def has(self, name: str) -> bool:
@@ -105,10 +105,12 @@ class BlobFolder:
                 self._finish(fresh, target, len(data))
 
     def take(self, source: int, *, forced: bool = False) -> tuple[str, int]:
-        """Keep what can be read from a descriptor: its SHA-256 in hexadecimal, and its size.
+        """Keep what can be read from a descriptor. Returns its SHA-256 in hexadecimal, and its
+        size.
 
-        `forced`: whatever the budget. Where the file system can, blocks are shared, and a file is
-        taken from its beginning.
+        `forced`: whatever the budget. A file system that can share blocks does so, and a file is
+        then taken from its beginning.
+
 
         Raises:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
@@ -178,7 +180,7 @@ class BlobFolder:
     # ------------------------------------------------------------ within
 
     def _again(self, target: Path) -> bool:
-        """Whether it is kept already; then it counts as young, so that nobody removes it now."""
+        """Whether it is kept already. Then it counts as young, so that it is not removed now."""
         with self._lock:
             try:
                 os.utime(target)
@@ -188,7 +190,7 @@ class BlobFolder:
 
     def _poured(self, chunks: Iterable[bytes], fresh: _Fresh, allowed: int | None, *,
                 write: bool = False) -> tuple[str, int]:
-        """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
+        """`allowed`: the bytes within the budget; more are asked for. None: any number."""
         named, size = hashlib.sha256(), 0
         pieces, chunk = iter(chunks), b""
         while True:

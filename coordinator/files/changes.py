@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-#: Renames that are told one by one; of more, what came of them.
+#: How many renames are reported one by one; of more, only the net result.
 MOVES_MAX = 1_000
 ChangeKind = Literal["created", "modified", "deleted", "moved", "overflow"]
 
@@ -47,7 +47,7 @@ class _Net:
     kind: ChangeKind
     is_dir: bool
     origin: str = ""
-    """Of a path that something was moved to: where that came from."""
+    """The origin of a path that something was moved to."""
     written: bool = False
     """Whether it was also written to, before or after it was moved."""
     heard_ms: int | None = None
@@ -89,9 +89,9 @@ class Changes:
         self._forget_moves()
 
     def moves(self) -> list[Change]:
-        """Each rename since the last time, in order, and forget them: who keeps track of names has
-        to know those, too, that something had in between. Of very many only what came of them; and
-        of what was made since, as temporary files are, the first of very many."""
+        """Return and forget each rename since the last time, in order. A reader that keeps track of
+        names needs intermediate names, too. Of very many renames only the net result is returned;
+        of those of new files, like temporary ones, only the first."""
         changes, many = self._moves, len(self._moves) - self._moves_of_new > MOVES_MAX
         self._forget_moves()
         return changes if not many else [
@@ -162,7 +162,7 @@ class Changes:
         moved = _Net("moved", is_dir, path, net is not None and net.kind == "modified", heard_ms)
         if net is not None and net.kind == "moved":
             moved.origin, moved.written = net.origin, net.written
-            # The first move may have hit a file at `path`, of which nobody told.
+            # The first move may have hit an unreported file at `path`.
             self._net[path] = _Net("deleted", is_dir, heard_ms=heard_ms)
         if moved.origin != to:
             self._net[to] = moved
@@ -170,7 +170,7 @@ class Changes:
             self._net[to] = _Net("modified", False)
 
     def _gone(self, net: _Net) -> None:
-        """What had been moved was then lost: at its origin it is deleted, or something newer."""
+        """Note that a moved file was lost: its origin is deleted, or has something newer."""
         newer = self._net.get(net.origin)
         if newer is None:
             self._net[net.origin] = _Net("deleted", net.is_dir, heard_ms=net.heard_ms)

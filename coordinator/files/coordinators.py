@@ -23,7 +23,7 @@ KEPT_S = 86_400.0
 
 
 class Note(msgspec.Struct, kw_only=True):
-    """What is known of one root's coordinator."""
+    """The facts about one root's coordinator."""
 
     root: str
     socket: str
@@ -38,7 +38,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 
 def folder() -> Path:
-    """Where the notes are."""
+    """The folder of the notes."""
     return ownership.state_folder() / "coordinators"
 
 
@@ -72,7 +72,7 @@ def every() -> list[Note]:
 
 
 def ended(note: Note) -> None:
-    """Its daemon was found not to run any more; what else is known of the root stays."""
+    """Note that its daemon does not run any longer; the other facts stay."""
     if note.pid is not None:
         note.pid = None
         with suppress(OSError, Refusal):

@@ -45,7 +45,7 @@ def _hunks(before: bytes, after: bytes) -> Iterator[list[tuple[str, int, int, in
 
 
 def _raw_lines(data: bytes) -> list[bytes]:
-    """The same lines as bytes."""
+    """The lines of a file as bytes."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

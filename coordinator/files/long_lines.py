@@ -15,13 +15,13 @@ DIFF_BYTES_MAX = 200_000
 SHOWN_MAX = 2_000
 #: So much of it (signs) is left on both sides of what differs.
 AROUND = 120
-#: What stands for signs that were left out.
+#: The mark of left out characters.
 GAP = "…"
 
 
 def shorten_difference(diff: str) -> tuple[str, bool]:
-    """As many whole lines of a difference as a reply has room for, and whether it goes on. Of long
-    lines the part around what differs is left."""
+    """As many whole lines of a difference as a reply has room for, and whether there are more. Of
+    long lines the part around the difference is left."""
     if len(diff) <= DIFF_BYTES_MAX:
         return diff, False
     diff = shortened(diff)
@@ -41,7 +41,7 @@ def shortened(diff: str) -> str:
             removed.append(line)
         elif line.startswith("+"):
             added.append(line)
-        elif line.startswith("\\"):  # of the line before
+        elif line.startswith("\\"):  # about the line before
             (added or removed or result).append(line)
         else:
             result += _pairs(removed, added)

@@ -39,7 +39,8 @@ class Mount(NamedTuple):
 
 
 def mounts(pid: int | None = None) -> list[Mount]:
-    """The mounts that a process sees, this one by default; the later of two lies over the other.
+    """The mounts that a process sees, this one by default. A later mount covers an earlier one.
+
 
     Raises:
         OSError: it has ended, cannot be seen, or may not be looked at.
@@ -53,8 +54,9 @@ def mounts(pid: int | None = None) -> list[Mount]:
 
 
 def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, str]:
-    """Those of these absolute paths, as the process sees them, that lie in one of the `bases` (real
-    paths here, the inner of two first) -> what they are called here.
+    """The paths among these (absolute, as the process sees them) that are inside one of the `bases`
+    (real paths here, the inner of two first) -> their names here.
+
 
     Raises:
         OSError: that process cannot be looked at.
@@ -75,7 +77,7 @@ def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, s
 
 
 def on_disk(path: str, seen: Sequence[Mount]) -> tuple[bytes, str] | None:
-    """Where a real path lies: the device, and the path within its file system."""
+    """The place of a real path: the device, and the path within its file system."""
     best: Mount | None = None
     for mount in seen:
         inside = path == mount.place or path.startswith(mount.place.rstrip("/") + "/")
@@ -88,7 +90,7 @@ def on_disk(path: str, seen: Sequence[Mount]) -> tuple[bytes, str] | None:
 
 
 def _real(path: str, root: str) -> str:
-    """Where an absolute path leads for a process with this root, as far as it exists."""
+    """The target of an absolute path for a process with this root, as far as it exists."""
     done, links = "/", 0
     rest = [part for part in path.split("/") if part]
     while rest:

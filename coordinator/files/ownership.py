@@ -34,12 +34,13 @@ def foreign(path: Path | str, why: str, next: str | None = None) -> Refusal:  # 
 
 
 def user() -> int:
-    """Whose files are ours."""
+    """The user whose files are ours."""
     return os.geteuid()
 
 
 def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
-    """That this is a folder (no link) of this user's, and that others lack these `bits`.
+    """Check that this is a folder (no link) of this user's, and that others lack these `bits`.
+
 
     Raises:
         FileNotFoundError; other OSError.
@@ -60,7 +61,9 @@ def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
 
 
 def check_entry(path: Path | str, *kinds: int) -> None:
-    """That this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no link.
+    """Check that this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no
+    link.
+
 
     Raises:
         FileNotFoundError; other OSError.
@@ -70,14 +73,15 @@ def check_entry(path: Path | str, *kinds: int) -> None:
 
 
 def closed(folder: Path | str) -> Refusal:
-    """STORAGE: a folder of this user's own, which nobody may enter."""
+    """STORAGE: a folder of this user's own that may not be entered."""
     return Refusal(
         Code.STORAGE, f"{folder} is this user's, and may not be entered. Nothing was done.",
         next=f"`chmod 700 {folder}`")
 
 
 def check_all(folder: Path) -> None:
-    """The same of everything that lies directly in a folder: files, folders and sockets.
+    """Check everything directly in a folder: files, folders and sockets.
+
 
     Raises:
         OSError.
@@ -116,7 +120,8 @@ def open_own(path: Path | str, flags: int) -> int:
 
 
 def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
-    """What an own file holds, up to `most` bytes; None if there is none.
+    """The content of an own file, up to `most` bytes; None if there is none.
+
 
     Raises:
         OSError.
@@ -189,12 +194,12 @@ def temporary_folder() -> Path:
 
 
 def temporary_name() -> str:
-    """What that folder is called, wherever it is."""
+    """The name of that folder, wherever it is."""
     return f"coord-{user()}"
 
 
 def home_folder() -> Path:
-    """Where coord keeps what outlives repositories: in the user's own home, whatever `HOME` says.
+    """The folder of what outlives repositories: in the user's own home, whatever `HOME` says.
 
     A daemon is started from shells, editors and hooks, whose environments differ.
     """
@@ -208,7 +213,7 @@ def home_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """Where notes of this user's are kept: below XDG_STATE_HOME, or in the user's home."""
+    """The folder of this user's notes: below XDG_STATE_HOME, or in the user's home."""
     base = os.environ.get("XDG_STATE_HOME")
     return Path(base) / "coord" if base else home_folder()
 
@@ -225,7 +230,7 @@ def sealed(data: bytes) -> bytes:
 
 
 def unsealed(raw: bytes) -> bytes | None:
-    """What was sealed by this user; None if this is nothing that was."""
+    """The data that this user has sealed; None if the seal is not this user's."""
     data, seal = raw[:-KEY_BYTES], raw[-KEY_BYTES:]
     return data if data and any(_seal(data, key) == seal for key in _keys()) else None
 

@@ -18,7 +18,7 @@ RESTS, REST_MAX_S = 3.0, 0.2
 
 
 class Pace:
-    """Of one thread's work."""
+    """The pace of one thread's work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic,
                  sleep: Callable[[float], None] = time.sleep) -> None:
@@ -48,7 +48,7 @@ class Pace:
     def rest(self, times: float) -> None:
         """All since the last rest was a piece; this one is so many times as long."""
         took = self._clock() - self._ended
-        if took > FORGET_S:  # nobody works so long at one; it waited for something
+        if took > FORGET_S:  # no one piece takes so long; the thread waited
             self._worked = took = 0.0
         self._rest(took, times)
 

@@ -15,7 +15,8 @@ from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError
 
 
 class ScratchTree:
-    """A linked worktree that is nobody's work.
+    """A linked worktree without anybody's work.
+
 
     Args:
         top: of the working tree whose repository it belongs to.
@@ -36,11 +37,12 @@ class ScratchTree:
             return
         git = Git(self.place)
         git.run("checkout", "--quiet", "--force", "--detach", commit, timeout_s=CHECKOUT_TIMEOUT_S)
-        git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # but for what git ignores
+        git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # except what git ignores
 
     def check_out_whatever_is_there(self, commit: str) -> None:
-        """The same; where git cannot make its way through what a command has left, all of it is
+        """Check out the commit. If git fails because of what a command has left, everything is
         thrown away first.
+
 
         Raises:
             GitError: git cannot.

@@ -31,8 +31,9 @@ def separate_trees(root: Path) -> list[str]:
 
 
 def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
-    """That the path `name` is in no such folder, seen from any of these bases (which end with a
-    slash): the root, and the linked worktree that was addressed.
+    """Check that the path `name` is in no such folder, seen from any of these bases (which end with
+    a slash): the root, and the addressed linked worktree.
+
 
     Raises:
         Refusal: OUTSIDE_REPO.
@@ -44,7 +45,7 @@ def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
 
 
 def separate(there: str, base: str, text: str) -> Refusal:
-    """The refusal of what lies in such a folder."""
+    """The refusal of a path in such a folder."""
     return Refusal(
         Code.OUTSIDE_REPO,
         f"{shown(text)} belongs to the coordinator of {shown(there)}, which is separate from that "

@@ -32,7 +32,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _NOREPLACE, _EXCHANGE = 1, 2
 _FICLONE = 0x40049409
 _WAIT_BEFORE, _WRITE, _WAIT_AFTER = 1, 2, 4
-#: What says: not here, go another way.
+#: The errors of an unsupported call: try another way.
 UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
 #: A lookup that was disturbed by a rename elsewhere is tried so often.
 _AGAIN_MAX = 32
@@ -174,8 +174,9 @@ def clone(source: int, target: int) -> bool:
 
 
 def write_out(fd: int, start: int, length: int) -> None:
-    """Have these bytes of a file written to the disk, and wait until they are. They are not durable
-    by that: where they lie is written down by a later `fsync` only, and nobody else's waits for it.
+    """Write these bytes of a file to the disk, and wait for it. That does not make them durable:
+    only a later `fsync` writes their place down, and no other `fsync` waits for it.
+
 
     Raises:
         OSError: the disk refused.
@@ -192,14 +193,15 @@ def write_out(fd: int, start: int, length: int) -> None:
 
 
 def has_writer(fd: int) -> bool | None:
-    """Whether anybody has this file (open here for reading only) open for writing. None: the
+    """Whether any process has this file (open here for reading only) open for writing. None if the
     kernel does not tell (another's file, a network drive, not Linux)."""
     return _busy(fd, fcntl.F_RDLCK)
 
 
 class Alone:
-    """While it is entered, nobody else has the file open, and who opens it waits. `fd` must be the
-    only descriptor of it here.
+    """While it is entered, no one else has the file open, and opening it waits. `fd` must be its
+    only descriptor here.
+
 
     Attributes:
         held: True; False: somebody has it open; None: the kernel does not tell.
@@ -228,7 +230,7 @@ def _busy(fd: int, kind: int, *, keep: bool = False) -> bool | None:
     if _lease() < 0:
         return None
     try:
-        # Who opens it meanwhile is announced by a signal; the usual one would end the process.
+        # A signal announces each opener meanwhile; the usual signal would end the process.
         fcntl.fcntl(fd, getattr(fcntl, "F_SETSIG", 10), signal.SIGURG)
         fcntl.fcntl(fd, _lease(), kind)
         if not keep:

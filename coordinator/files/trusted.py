@@ -34,7 +34,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 
 def folder() -> Path:
-    """Where the notes are."""
+    """The folder of the notes."""
     return ownership.state_folder() / "trusted"
 
 
@@ -45,7 +45,7 @@ def note_path(root: Path, what: str) -> Path:
 
 
 def is_trusted(root: Path, what: str, data: bytes) -> bool:
-    """Whether a person has said yes to exactly these bytes. No, where that cannot be told."""
+    """Whether a person has agreed to exactly these bytes. No if that cannot be told."""
     note = _read(note_path(root, what))
     return (note is not None and note.root == os.path.realpath(root) and note.what == what
             and note.sha256 == hashlib.sha256(data).hexdigest())
@@ -67,7 +67,8 @@ def trust(root: Path, what: str, data: bytes, since: str) -> None:
 
 
 def withdraw(root: Path) -> list[Note]:
-    """Trust nothing of this repository any more; what was trusted.
+    """Stop trusting anything of this repository. Returns what was trusted.
+
 
     Raises:
         OSError.
@@ -80,7 +81,7 @@ def withdraw(root: Path) -> list[Note]:
 
 
 def of_root(root: Path) -> list[Note]:
-    """What is trusted of this repository, by name."""
+    """The trusted things of this repository, by name."""
     here = os.path.realpath(root)
     names: list[Path] = []
     with suppress(OSError, Refusal):

@@ -58,7 +58,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a step.
+    """The result of a step.
+
 
     Attributes:
         state: `done`: the new content is there (it may have been there before); `changed`:
@@ -145,8 +146,8 @@ def _part(content: Source, position: int) -> bytes:
 
 
 def fitting_mode(mode: int, name: str) -> int:
-    """Permission bits that say of a file whether it is executable as its name says: who may read
-    it may execute it, or nobody may."""
+    """Permission bits that make a file as executable as its name says: all its readers may execute
+    it, or no one may."""
     if is_executable(name):
         return mode | stat.S_IXUSR | ((mode & 0o444) >> 2)
     return mode & ~0o111

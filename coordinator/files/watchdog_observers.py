@@ -30,10 +30,10 @@ Lost = Callable[[OSError], None]
 #: Told of a file that was `created`, `modified` or `deleted`: (which of these, absolute path).
 Heard = Callable[[str, bytes], None]
 
-#: What the names of marks begin with (see `_Order`): no file has a NUL in its name.
+#: The prefix of the names of marks (see `_Order`): no file has a NUL in its name.
 _MARK = "\0came out "
 
-#: What the kernel says when watches, instances or memory for them have run out.
+#: The kernel's errors if watches, instances or memory for them have run out.
 EXHAUSTED = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
@@ -52,8 +52,9 @@ def polling_observer(skip: Skip, interval_s: float) -> BaseObserver:
 
 
 def native_observer(skip: Skip, lost: Lost, heard: Heard | None = None) -> BaseObserver:
-    """The kernel's notification, without a timer. What happens to single files may be told to
-    `heard` alone, and not as an event to handlers: it comes there at once, from another thread.
+    """The kernel's notification, without a timer. Changes of single files may go to `heard` alone,
+    and not as an event to handlers: there they come at once, from another thread.
+
 
     Raises:
         OSError: the kernel has no more instances of it.
@@ -82,16 +83,15 @@ except (ImportError, OSError, AttributeError):  # not Linux, or an older watchdo
     pass
 else:
 
-    #: What happens to one file, by the kernel's sign for it. (Of a directory it has another sign,
-    #: too.)
+    #: The change of one file, by the kernel's flag for it. A directory has another flag, too.
     _OF_A_FILE: dict[int, str] = {
         InotifyConstants.IN_CREATE: "created", InotifyConstants.IN_MODIFY: "modified",
         InotifyConstants.IN_DELETE: "deleted",
     }
 
     class _Order:
-        """Whether events stand in watchdog's queues and threads that others must not overtake.
-        After each that goes through these a mark is sent, and comes out behind it."""
+        """Whether watchdog's queues and threads hold events that others must not overtake. After
+        each of them a mark is sent, and comes out behind it."""
 
         def __init__(self) -> None:
             self.sent = 0
@@ -129,10 +129,9 @@ else:
             super().__init__(*args, **more)
 
         def on_event(self, event: InotifyEvent) -> None:
-            """As watchdog's own, which hands each event on through two queues and threads. That
+            """Like watchdog's own, which hands each event on through two queues and threads. That
             takes 0.1 ms of the interpreter, twice for each of 20,000 files that a checkout writes.
-            What happens to a file goes straight on where there is nothing that it could overtake.
-            """
+            A file's event is handed on directly if it can overtake nothing."""
             what, order = _OF_A_FILE.get(event.mask), self._order
             if (what is None or self._heard is None or not event.name
                     or order.sent != order.came_out):

@@ -25,9 +25,9 @@ ASKS = ("add", "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pi
         "commit", "fast-import", "filter-branch", "merge", "mv", "pull", "read-tree", "rebase",
         "reset", "restore", "revert", "rm", "sparse-checkout", "stage", "stash", "submodule",
         "switch", "update-index", "update-ref")
-#: They ask only with certain words: see _git.sh (branch, fetch, symbolic-ref).
-#: Known to change no file of the working tree, or only those that they name. (Any other word may
-#: be somebody's own name for a command: the real git is asked for its meaning.)
+#: They ask only with certain words: see _git.sh (branch, fetch, symbolic-ref). Known to change no
+#: file of the working tree, or only those that they name. Any other word may be an alias: the real
+#: git is asked for its meaning.
 PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cherry",
           "clone", "column", "commit-graph", "commit-tree", "config", "count-objects",
           "credential*", "daemon", "describe", "diff*", "fast-export", "fetch-*",
@@ -45,7 +45,7 @@ TIMEOUT_S = 5.0
 
 
 def list_programs(path: str) -> list[str]:
-    """The git programs that whoever has this PATH may call: real paths, each once."""
+    """The git programs that a process with this PATH may call: real paths, each once."""
     names = [Path(folder, "git") for folder in path.split(os.pathsep) if folder]
     first = shutil.which("git", path=path)
     if first is not None:
@@ -56,7 +56,7 @@ def list_programs(path: str) -> list[str]:
     programs: dict[str, None] = {}
     for name in names:
         real = os.path.realpath(name)
-        # What has another name in truth does more than git alone.
+        # A program with another real name does more than git alone.
         if Path(real).name == "git" and _is_program(real):
             programs.setdefault(real)
     return list(programs)

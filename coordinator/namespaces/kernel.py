@@ -93,7 +93,8 @@ def unshare(flags: int) -> None:
 
 
 def enter(descriptor: int, flags: int) -> None:
-    """Enter the namespace that a descriptor stands for.
+    """Enter the namespace of a descriptor.
+
 
     Raises:
         OSError.
@@ -102,8 +103,9 @@ def enter(descriptor: int, flags: int) -> None:
 
 
 def make_tree_shared() -> None:
-    """In a new mount namespace: what is mounted outside comes in, what is mounted here goes on to
-    the namespaces that are made in here, and nothing goes out.
+    """In a new mount namespace: let mounts from outside come in, and own mounts reach the
+    namespaces made in here, but let none out.
+
 
     Raises:
         OSError.
@@ -134,8 +136,9 @@ def mount_read_only(source: int, over: int | None = None) -> None:
 
 
 def mount_apart(source: int, over: int) -> None:
-    """Show what a descriptor names where another one lies, too; what is mounted over it at its own
-    place does not come along.
+    """Show what a descriptor names also at the place of another one, without what is mounted over
+    it at its own place.
+
 
     Raises:
         OSError.
@@ -176,7 +179,8 @@ def unmount(descriptor: int) -> None:
 
 
 def mount_of(descriptor: int) -> int:
-    """The number of the mount that a descriptor lies in; never used twice at one time.
+    """The number of a descriptor's mount; no two have it at one time.
+
 
     Raises:
         OSError.
@@ -220,7 +224,7 @@ def watch(inotify: int, directory: bytes) -> int:
 
 
 def seen(inotify: int) -> Iterator[tuple[int, int, bytes]]:
-    """What was seen since: the watch's number, what happened, and the name (may be empty)."""
+    """What happened since: the watch's number, the kind, and the name (may be empty)."""
     while True:
         try:
             data = os.read(inotify, 65536)

@@ -119,7 +119,7 @@ class Session:
         return ""
 
     def _opened(self, path: str) -> dict[str, int]:
-        """What stays writable below a path, which is to be covered."""
+        """The writable places below a path that will be covered."""
         result = {}
         for place in self.own:
             if place.startswith(path + "/"):
@@ -128,7 +128,7 @@ class Session:
         return result
 
     def _show(self, opened: dict[str, int]) -> None:
-        """What was opened before, as it was."""
+        """Show again what was opened before, as it was."""
         for place, descriptor in opened.items():
             try:
                 over = kernel.open_path(os.fsencode(place))
@@ -199,7 +199,7 @@ def _unmount(path: bytes, mounted: Mounted) -> bool:
 
 
 def _places(number: int) -> Iterable[bytes]:
-    """Where the mount of this number lies in the namespace that this process is in."""
+    """The places of the mount with this number in this process's namespace."""
     with open("/proc/self/mountinfo", "rb") as info:
         for line in info:
             words = line.split(b" ")

@@ -26,7 +26,7 @@ from coordinator.namespaces import kernel
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.agents import SessionOpened
 
-#: What enters a session and becomes the agent.
+#: The program that enters a session and becomes the agent.
 ENTER = Path(__file__).resolve().parent.parent / "_enter.py"
 #: How long (seconds) a keeper may take to start, or to answer.
 START_S, ANSWER_S = 10.0, 30.0
@@ -38,8 +38,8 @@ LEFT_MAX = 200
 
 
 def socket_path() -> Path:
-    """Where this user's keeper listens: in one place, whatever the shell or the hook that asks
-    has for a temporary folder."""
+    """The socket of this user's keeper: in one place, whatever temporary folder the asking shell or
+    hook has."""
     path = ownership.state_folder() / "namespaces"
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         path = ownership.temporary_folder() / "namespaces"
@@ -80,7 +80,7 @@ def connect(*, start: bool) -> socket.socket:
 
 
 def entrance(opened: SessionOpened, directory: Path) -> list[str]:
-    """What stands before an agent's own command so that it runs in this session."""
+    """The words before an agent's own command that make it run in this session."""
     return [sys.executable, "-I", "-S", "-E", str(ENTER), opened.socket, opened.key,
             str(directory)]
 

@@ -66,7 +66,7 @@ class Watches:
         return result
 
     def _again(self, path: str) -> None:
-        """Its directory may be there by now, or be another one."""
+        """Look again for the path's directory, which may exist now, or be another one."""
         directory = self._from.get(path)
         if directory is None or directory != os.path.dirname(path):
             self.forget([path])
@@ -86,7 +86,7 @@ class Watches:
             if directory == "/":
                 return
             directory = os.path.dirname(directory)
-        while directory != parent:  # what has come since it was looked for is not told any more
+        while directory != parent:  # what came after the look is not reported
             below = os.path.join(directory, os.path.relpath(parent, directory).partition("/")[0])
             if not self._sees(below):
                 break

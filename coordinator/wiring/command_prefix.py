@@ -55,7 +55,7 @@ done\
 
 
 def place(root: Path | None) -> Path:
-    """Where the program for this repository lies; None: for all of them."""
+    """The place of the program for this repository; None: for all of them."""
     folder = shims.folder().parent / "command-prefixes"
     if root is None:
         return folder / "any"
@@ -63,7 +63,7 @@ def place(root: Path | None) -> Path:
 
 
 def is_wired(profile: Profile, root: Path | None) -> bool:
-    """Whether it stands before the commands of this agent: its settings have it, and it is made."""
+    """Whether the prefix is before this agent's commands: its settings have it, and it exists."""
     return place(root).exists() and any(
         "{prefix}" in piece.value for entry in profile.wire for piece in entry.set)
 
@@ -108,9 +108,9 @@ _GONE = ("coord: its hook cannot run, because coord or its Python is gone from t
          "again, or takes it out: the folder .coord, and what names _hook.py in the settings of "
          "this agent.")
 _AS_JSON = f'{{"permissionDecision":"deny","permissionDecisionReason":"{_GONE}"}}'
-#: What a shell does once the hook has failed: PYTHON HOOK FOLDER WORDS. Where both of the first
-#: work, the hook has said why by itself. (Without single quotes and backslashes: fish reads it,
-#: too. What the agent writes to it is read, so that the agent does not fail at that instead.)
+#: The shell's reaction to a failed hook: PYTHON HOOK FOLDER WORDS. If both of the first work, the
+#: hook has said why by itself. It has no single quotes and backslashes, because fish reads it, too.
+#: It reads the agent's input, so that the agent does not fail at that instead.
 _FIND = ('for at in "$PWD" "$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null)"; '
          'do while [ -n "$at" ] && [ ! -d "$at/.coord" ]; do at="${at%/*}"; done; '
          '[ -z "$at" ] || break; done; [ -n "$at" ] || exit 0; ')

@@ -16,7 +16,7 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
 _SAYS = ": settings of this machine; `coord init --remove` takes these lines out\n"
-#: The second form stands after a last line that had no end, and takes that end away again.
+#: The second form follows a last line without a newline, and removes the newline again.
 _BEGIN, _BEGIN_JOINED, _END = "# >>> coord" + _SAYS, "\n# +>> coord" + _SAYS, "# <<< coord\n"
 
 
@@ -58,7 +58,8 @@ def take_out(root: Path, files: Iterable[Path]) -> None:
 
 
 def _split(text: str) -> tuple[str, str, str, str]:
-    """What stands before coord's block, how that begins or would, what is in it, and behind it."""
+    """The text before coord's block, the block's beginning (present or future), its content, and
+    the text behind it."""
     begin = next((name for name in (_BEGIN, _BEGIN_JOINED) if name in text), "")
     if begin and _END in text.partition(begin)[2]:
         head, _, rest = text.partition(begin)

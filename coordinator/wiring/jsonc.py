@@ -24,7 +24,7 @@ class BadJson(ValueError):
 
 
 class Span(msgspec.Struct):
-    """One value and where it stands in the text."""
+    """One value and its place in the text."""
 
     start: int
     end: int

@@ -71,8 +71,8 @@ def bring(
 
 
 def describe_sessions(profile: Profile, state: StateDir, home: Path) -> str:
-    """What a person should know of sessions that are started in a folder below the root; empty:
-    they are as guarded as others."""
+    """The note for a person about sessions that start in a folder below the root; empty if they are
+    as guarded as others."""
     if not _reads_only_where_started(profile, state, home):
         return ""
     assert profile.session is not None
@@ -127,7 +127,7 @@ def _text(
 
 
 def _is_roots(path: Path) -> bool:
-    """Whether nobody but root can write to what is there of a path, or to a folder above it."""
+    """Whether only root can write to the existing part of a path, or to a folder above it."""
     real = path.resolve()
     for folder in (real, *real.parents):
         try:

@@ -54,9 +54,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Wired(msgspec.Struct):
-    """What was put into one file, which lies at `path` from the root if it is in there: so it goes
-    with a repository that is moved, or copied. `before`: None: there was none. `folders`: made
-    for it, named as the file is; None: an earlier version did not note that."""
+    """What was put into one file. `path` is from the root if the file is in there, so that it stays
+    valid in a moved or copied repository. `before`: None: there was no file. `folders`: made for
+    it, named like the file; None: an earlier version did not note them."""
 
     path: str
     profile: str
@@ -78,7 +78,8 @@ class Wirer:
         self._record = state.path / "wired.json"
 
     def plan(self, profile: Profile) -> list[Change]:
-        """What wiring this profile would change; empty if it is wired already.
+        """The changes of wiring this profile; empty if it is wired already.
+
 
         Raises:
             Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
@@ -125,7 +126,8 @@ class Wirer:
             self._save(wired)
 
     def unplan(self, profile: Profile) -> list[Change]:
-        """What taking the wiring out would change.
+        """The changes of taking the wiring out.
+
 
         Raises:
             Refusal: INVALID: a settings file with a syntax error.
@@ -181,7 +183,7 @@ class Wirer:
         another of coord's files is in goes with that one."""
         if wired is not None and wired.folders is not None:
             folders = [self._state.root / name for name in wired.folders]
-        else:  # who made them, nobody knows
+        else:  # their maker is unknown
             folders = [other_path for other_path in (path.parent, path.parent.parent)
                        if other_path not in (self._home, self._state.root)]
         for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
@@ -231,7 +233,8 @@ class Wirer:
         return ""
 
     def text(self, profile: Profile, entry: Entry, base: Path | None) -> str:
-        """What a file of these settings holds: coord's, and what `base` has, if that is there.
+        """The content of a file of these settings: coord's, and that of `base`, if it exists.
+
 
         Raises:
             Refusal: INVALID: `base` cannot be read, or has a syntax error.
@@ -264,8 +267,8 @@ class Wirer:
         return self._state.root / name
 
     def _goes_in(self, piece: Piece, path: Path, text: str) -> bool:
-        """Whether nobody has a value of their own there, and this one is of use. What coord has put
-        there with another home is as good, as long as it is there."""
+        """Whether the key has no value of a person's, and this one is of use. A value that coord
+        has put there with another home is as good, while its target exists."""
         if not piece.yields_to:
             return True
         there = _read_at(path, text, piece.at)
@@ -284,7 +287,7 @@ class Wirer:
             return self._filled(profile, (PLUGINS / entry.copy).read_text("utf-8"), quoted=False)
         text = before if before is not None else ""
         try:
-            # What an older coord, or another interpreter, has put in is replaced.
+            # The wiring of an older coord, or of another interpreter, is replaced.
             add, put_in = self._values(profile, entry, path, text)
             if text.strip() and not _has_all(path, text, add, put_in):
                 text = _stripped(path, text) or ""
@@ -302,7 +305,7 @@ class Wirer:
 
     def _values(self, profile: Profile, entry: Entry, path: Path,
                 text: str) -> tuple[dict[Piece, Any], dict[Piece, Any]]:
-        """What is to be in a file's lists, and what under keys of its own."""
+        """The values for a file's lists, and those under keys of their own."""
         add, put_in = ({piece: self._value(profile, piece) for piece in pieces
                         if self._goes_in(piece, path, text)}
                        for pieces in (entry.add, entry.set))
@@ -349,13 +352,13 @@ class Wirer:
         return {wired.path: wired for wired in matches}
 
     def _key(self, path: Path) -> str:
-        """What a file is recorded by: its name from the root, if it is in there."""
+        """The recorded name of a file: from the root, if it is in there."""
         root = self._state.root
         return str(path.relative_to(root) if path.is_relative_to(root) else path)
 
     def _known(self, wired: dict[str, _Wired], path: Path) -> _Wired | None:
-        """What was put into a file; also if that was recorded by its whole path, as earlier
-        versions did, before the repository was moved or copied."""
+        """The record of a file; also if its name is a whole path, as in earlier versions, before
+        the repository was moved or copied."""
         key = self._key(path)
         if key in wired or Path(key).is_absolute():
             return wired.get(key)

@@ -61,7 +61,7 @@ exec "$real" "$@"
 
 
 def folder() -> Path:
-    """Where this user's shims lie."""
+    """The folder of this user's shims."""
     data = os.environ.get("XDG_DATA_HOME") or ""
     return Path(data if data.startswith("/") else Path.home() / ".local/share") / "coord/shims"
 
@@ -119,7 +119,7 @@ def remove() -> list[str]:
 
 
 def line_for_shell(shell: str) -> tuple[str, str]:
-    """What a person adds to which file so that the shims come first."""
+    """The line that makes the shims come first, and the file that a person adds it to."""
     place = shlex.quote(str(folder()))
     name = Path(shell).name
     if name == "fish":

@@ -22,7 +22,8 @@ class BadToml(ValueError):
 
 
 def read_at(text: str, path: Sequence[str]) -> Any:
-    """The value at `path`; None where there is none.
+    """The value at `path`; None if there is none.
+
 
     Raises:
         BadToml.
@@ -65,6 +66,7 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
 def stripped(text: str, marks: Sequence[str]) -> str | None:
     """The text without what coord has put in, and without the tables that this leaves empty; None
     if nothing else is left.
+
 
     Raises:
         BadToml.
