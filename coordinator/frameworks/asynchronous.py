@@ -30,7 +30,7 @@ __all__ = ["current", "guarded", "in_thread", "lease", "to_the_end"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: What a call needs: a resource, several, or a function that gives them from its arguments.
+#: The needs of a call: a resource, several, or a function that gives them from its arguments.
 Resources = str | Sequence[str]
 
 
@@ -158,7 +158,7 @@ class _Asking:
             self._ended.set()
 
     def call_off(self) -> None:
-        """Whoever asked has gone: a wait in line ends now."""
+        """The asker has gone: end its wait in the queue now."""
         self._over = True
         if self._asker is not None:
             self._asker.hang_up(for_good=True)
@@ -169,7 +169,7 @@ class _Asking:
         if self._held is not None:
             self.end()
         elif self.branch is not None and self._nested:
-            self._branches.spend(self.branch)  # a grant may have come when nobody listened
+            self._branches.spend(self.branch)  # a grant may have come unnoticed
         elif self.branch is not None:
             self._part(False)
 
@@ -194,13 +194,14 @@ class _Asking:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What `call` returns or raises, from a thread of its own. Cancelling does not end it."""
+    """The result of `call`, returned or raised, from a thread of its own. Cancelling does not end
+    it."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
     def settle(value: T | None, bad: BaseException | None) -> None:
         if answer.done():
-            return  # nobody waits any more
+            return  # the asker has gone
         if bad is not None:
             answer.set_exception(bad)
         else:
@@ -220,7 +221,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 async def to_the_end(call: Callable[[], T]) -> T:
-    """The same, but whoever is cancelled meanwhile waits for its end first."""
+    """Run it in a thread, and wait for its end even if the asker is cancelled."""
     return await async_concurrency.to_the_end(in_thread, call)
 
 

@@ -32,7 +32,7 @@ SILENCE_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What runs around this code, in this task or thread."""
+    """The call around this code, in this task or thread."""
 
     owner: object
     branches: Branches | None
@@ -101,14 +101,16 @@ class Branches:
         return client
 
     def around(self) -> Client | None:
-        """Whose nested call this is; None if nothing of these branches is around it."""
+        """The client of the call around this nested one; None if no call of these branches is
+        around it."""
         here = _here.get()
         if here is None or here.branches is not self or here.owner is not owner():
             return None
         return here.client if self.process == os.getpid() else None
 
     def take(self) -> Client:
-        """A holder that nobody else is, until it is given back.
+        """A holder for one call alone, until it is given back.
+
 
         Raises:
             Refusal: the client's own agent cannot register one.
@@ -124,7 +126,7 @@ class Branches:
         return Client(self._client.root, agent=made.agent, token=made.token)
 
     def give_back(self, client: Client) -> None:
-        """It holds nothing any more; another call may have it. (One that was spent leaves.)"""
+        """Give back a holder without leases, for another call. A spent one leaves."""
         if self.process != os.getpid():
             return
         if client not in self._spent:
@@ -135,11 +137,12 @@ class Branches:
             self.end(client)
 
     def spend(self, client: Client) -> None:
-        """It may hold more than its call knows of: nobody is to have it after."""
+        """Mark a holder that may hold more than its call knows of: no other call may get it."""
         self._spent.add(client)
 
     def end(self, client: Client) -> None:
-        """What it holds, or waits for, ends now; nobody else gets it.
+        """End what it holds, or waits for; no other call gets it.
+
 
         Raises:
             Refusal: the coordinator cannot be reached: it ends when its leases lapse.
@@ -156,8 +159,9 @@ class Branches:
 
 
 def register(client: Client, description: str = "") -> None:
-    """Have a client become an agent of its own, which counts as silent when nobody has heard of it
-    for `SILENCE_S`.
+    """Register a client as an agent of its own, which counts as silent after `SILENCE_S` without a
+    sign of life.
+
 
     Raises:
         Refusal: the coordinator cannot be reached.
@@ -214,7 +218,7 @@ def _leave(client: Client, branches: Branches, given: bool) -> None:
     this process's own."""
     if branches.process != os.getpid() or client.token is None:
         return
-    client.starts_nothing()  # where nobody serves any more, what is held lapses
+    client.starts_nothing()  # without a coordinator the leases expire
     if given:
         branches.close()
         return

@@ -38,7 +38,7 @@ __all__ = ["ClaudeLeases"]
 
 #: The profile whose dialect the SDK's hooks speak (agents/claude-code.toml).
 PROFILE = b"claude-code"
-#: What coord listens to.
+#: The events that coord listens to.
 EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop",
           "SubagentStop")
 #: Tools that write a file, and where in their input it is.
@@ -77,8 +77,10 @@ class ClaudeLeases:
         await self.release()
 
     async def release(self) -> None:
-        """The session is over: what it holds for no task is free. (The SDK has no hook for that.
-        Leases outlast a turn, as they do in Claude Code, and lapse when nothing more is done.)
+        """Free what the session holds for no task, because it is over. The SDK has no hook for
+        that. Leases outlast a turn, as they do in Claude Code, and expire when nothing more is
+        done.
+
 
         Raises:
             Refusal, OSError: nobody answers.
@@ -95,7 +97,7 @@ class ClaudeLeases:
         for event in EVENTS:
             result.setdefault(event, []).append(HookMatcher(
                 hooks=[self.hook], timeout=self._patience + MARGIN_S,
-                # A CLI that would go on where its hook has failed is refused by the SDK.
+                # The SDK refuses a CLI that would continue after a failed hook.
                 on_failure="block" if event == "PreToolUse" else None))
         return result
 
@@ -161,7 +163,8 @@ class ClaudeLeases:
         return ask
 
     def _asked(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """What the daemon answers to a hook's input.
+        """The daemon's answer to a hook's input.
+
 
         Raises:
             Refusal, OSError: nobody answers.
@@ -188,7 +191,7 @@ class ClaudeLeases:
 
 
 def _denied(why: str, event: str) -> dict[str, Any]:
-    """A no, where the event takes one; else the words alone."""
+    """A denial, if the event allows one; otherwise the words alone."""
     if event != "PreToolUse":
         return {"systemMessage": f"coord: {why}"}
     return {"hookSpecificOutput": {"hookEventName": event, "permissionDecision": "deny",

@@ -46,7 +46,8 @@ GIVE_BACK_WAIT_S = 10.0
 
 
 class LeaseState(TypedDict, total=False):
-    """What is in the graph's state about a lease. No secret is in it.
+    """A lease in the graph's state. No secret is in it.
+
 
     Attributes:
         status: `held`; `done`: the guarded node ran; `blocked`: others hold it, the node did not
@@ -119,7 +120,8 @@ def lease_node(
     on_blocked: Postpones | None = None,
 ) -> Callable[[Any], dict[str, LeaseState]]:
     """A node that takes leases which later nodes use (`with_lease`) and one gives back
-    (`release_node`). Between nodes nobody renews them: `ttl` (seconds) is how long they last then.
+    (`release_node`). Between nodes they are not renewed: `ttl` (seconds) is how long they last
+    then.
 
     In the state, `key` says `held` or `blocked`: put `route_blocked` behind it.
     """
@@ -145,9 +147,9 @@ def with_lease(
     *, key: str = "lease", ttl: float = 300.0, wait: float = 0.0, root: Path | str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have a node run under what `lease_node` took: validated before (renewed by its token, its
-    fencing token compared with the state's), renewed meanwhile. If it had lapsed, or another run of
-    the thread has had it since, `key` says `stale` and the node does not run: the graph has it
-    again, and is to read afresh (`route_blocked(stale=…)`). `ttl` and `wait` in seconds.
+    fencing token compared with the state's), renewed meanwhile. If it had expired, or another run
+    of the thread has had it since, `key` says `stale` and the node does not run: the graph has the
+    lease again, and has to read afresh (`route_blocked(stale=…)`). `ttl` and `wait` in seconds.
 
     The node raises:
         Refusal: UNKNOWN_LEASE: no `lease_node` came before; NAME_TAKEN: another run of this thread
@@ -199,7 +201,7 @@ def route_blocked(*, free: str, blocked: str, stale: str | None = None,
 
 
 class _Place:
-    """Where in a graph this code runs."""
+    """The place of this code in a graph."""
 
     def __init__(self) -> None:
         config = get_config()
@@ -231,7 +233,7 @@ class _Manner(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A step that goes on after a node: how it is found again, and its tokens, as far as they are
+    """A step that continues after a node: how to find it again, and its tokens, as far as they are
     known. `begins`: with this node."""
 
     found: str
@@ -240,7 +242,7 @@ class _Span(NamedTuple):
 
 
 class _Turn:
-    """One run of a guarded node. `span`: its step goes on after this node."""
+    """One run of a guarded node. `span`: its step continues after this node."""
 
     def __init__(self, step: ResumableStep, place: _Place, resources: Sequence[str],
                  manner: _Manner, span: _Span | None = None) -> None:
@@ -254,7 +256,7 @@ class _Turn:
 
     @property
     def held(self) -> Held:
-        """What it holds, after `begin`."""
+        """Its leases, after `begin`."""
         assert self._step.held is not None
         return self._step.held
 
@@ -310,7 +312,7 @@ class _Turn:
             held.check()
 
     def told(self, status: Literal["held", "done", "blocked", "stale"], **more: Any) -> LeaseState:
-        """What the state says."""
+        """The lease's part of the state."""
         state: dict[str, Any] = {
             "status": status, "resources": self._resources, "agent": self._step.agent,
             "fencing_tokens": self._step.fencing_tokens or self._tokens, **more}
@@ -324,7 +326,7 @@ class _Turn:
         return {self._key: refused}
 
     def update(self, result: Any) -> Any:
-        """What the node returned, with what the state says about the lease."""
+        """The node's result, with the lease's part of the state."""
         if self._key is None:
             return result
         fields = {self._key: self.told("held" if self._spans else "done")}
@@ -390,7 +392,8 @@ def _get(state: Any, key: str) -> Any:
 
 
 def _lease(state: Any, key: str) -> Any:
-    """What `lease_node` put into the state.
+    """The lease that `lease_node` put into the state.
+
 
     Raises:
         Refusal: UNKNOWN_LEASE.

@@ -21,16 +21,17 @@ from coordinator.frameworks.postponing import Postpones, postponed
 from coordinator.words import resource_names
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: What the key of a bare id begins with.
+#: The prefix of a bare id's key.
 PREFIX = "key:agent-lock:"
 
 
 def lock_key(subject: str | int | uuid.UUID) -> str:
-    """The resource that a subject is locked by.
+    """The resource that locks a subject.
 
     A bare id is one part of a key: `42` is `key:agent-lock:42`, and `a:b` is
-    `key:agent-lock:a%3Ab`, for a colon would make it a part of `a`. What begins with `key:` is
-    taken as it is.
+    `key:agent-lock:a%3Ab`, because a colon would make it a part of `a`. An id that begins with
+    `key:` is taken as it is.
+
 
     Raises:
         Refusal: INVALID: it is empty, has white space around it or signs that cannot be seen, or is

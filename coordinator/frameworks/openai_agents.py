@@ -44,7 +44,7 @@ __all__ = ["current", "guard_tool"]
 
 @dataclass(frozen=True, slots=True)
 class _Granted:
-    """What the guardrail has taken for the call that comes next in this task."""
+    """The guardrail's leases for the call that comes next in this task."""
 
     call: str
     branches: Branches
@@ -141,6 +141,7 @@ class _ToolLeases:
     async def _take(self, call: str, arguments: str) -> _Granted | None:
         """The leases of a call; None if it needs none.
 
+
         Raises:
             Refusal: LOCKED and others; INVALID: its arguments do not say what it writes.
         """
@@ -195,7 +196,7 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
         if end is not None:
             end()
         else:
-            granted.branch.call(rq.Release(  # (names from the root, wherever the program stands)
+            granted.branch.call(rq.Release(  # names from the root, wherever the program is
                 agent=granted.branch.name(),
                 resources=[lease.resource for lease in granted.got.leases]))
         sound = True
@@ -208,6 +209,6 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
 
 
 def _describe_refusal(refusal: Refusal) -> str:
-    """What the model reads in place of the tool's result."""
+    """The text that the model reads in place of the tool's result."""
     message = refusal.message
     return message if refusal.next in message else f"{message} Next: {refusal.next}"

@@ -56,8 +56,8 @@ class StepPostponed(Pickled, Exception):
 class Postpones(Protocol):
     """Keeps a postponed step, to be run again: a retry queue of any kind.
 
-    Called once for each step, before `StepPostponed` is raised to its caller. What it raises goes
-    to the caller in place of that, for the step was not kept.
+    Called once for each step, before `StepPostponed` is raised to its caller. If it raises, the
+    caller gets that instead, because the step was not kept.
     """
 
     def __call__(self, step: StepPostponed, /) -> None:
@@ -69,8 +69,8 @@ def postponed(
     refusal: Refusal, *, resources: Sequence[str], step: str = "",
     arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
 ) -> Exception:
-    """What to raise for a refusal: `StepPostponed`, which `on_blocked` was given first, if
-    somebody else holds the resources; the refusal itself, if time will not cure it."""
+    """The exception for a refusal: `StepPostponed`, which `on_blocked` gets first, if another agent
+    holds the resources; the refusal itself, if time will not cure it."""
     if refusal.code not in HELD:
         return refusal
     step_ = StepPostponed(refusal, resources=resources, step=step, arguments=arguments)

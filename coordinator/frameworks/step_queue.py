@@ -27,7 +27,7 @@ from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Characters of a failure that are told.
+#: How many characters of a failure are reported.
 WHY_CHARS_MAX = 500
 
 

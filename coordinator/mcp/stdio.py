@@ -148,7 +148,8 @@ class StdioServer:
                 call if isinstance(call, str) else "", arguments)
 
     async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
-        """For whom this is; whoever is new is registered.
+        """The speaker of this call; a new one is registered.
+
 
         Raises:
             Refusal: UNAUTHORIZED, and what the coordinator refused.
@@ -184,7 +185,7 @@ class StdioServer:
                    autostart: bool = True) -> R:
         """One question on a connection of its own: calls may wait beside each other, and a call
         that its client takes back hangs up."""
-        # nobody, unless there is a token
+        # no agent, unless there is a token
         client = Client(self._root, agent="", token=token, autostart=autostart)
         since = now_iso()
         came: list[R] = []
@@ -230,7 +231,7 @@ def run(profile: str | None) -> None:
     except BaseExceptionGroup as several:
         if several.split(BrokenPipeError)[1] is not None:
             raise
-        raise BrokenPipeError from None  # the client does not listen any more
+        raise BrokenPipeError from None  # the client no longer listens
 
 
 async def _serve(door: StdioServer) -> None:
@@ -247,20 +248,20 @@ async def _serve(door: StdioServer) -> None:
 
 
 async def _end_by_signal(door: StdioServer) -> None:
-    """Ctrl-C, a terminal that closes, a client that ends its servers: as with the end of its input.
-    What is told to be ignored (`nohup`) is."""
+    """Treat Ctrl-C, a closing terminal, and a client that ends its servers like the end of the
+    input. Ignored signals (`nohup`) stay ignored."""
     heard = [item for item in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
              if signal.getsignal(item) is not signal.SIG_IGN]
     with anyio.open_signal_receiver(*heard) as signals:
         async for number in signals:
             with anyio.move_on_after(LEAVE_S, shield=True):
                 await door.leave()
-            # (The thread that reads the input would be waited for: it has no end.)
+            # Do not wait for the thread that reads the input: it has no end.
             os._exit(128 + number)
 
 
 def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
-    """Of which request it is told, as far as that can be read, and what (JSON-RPC 2.0, 5.1)."""
+    """The id of the wrong request, if it can be read, and the error (JSON-RPC 2.0, 5.1)."""
     wrong = bad.errors() if isinstance(bad, ValidationError) else []
     if not wrong or any(item["type"] == "json_invalid" for item in wrong):
         return None, wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message.")
@@ -271,7 +272,7 @@ def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
 
 
 class _Heard:
-    """What the client says, line by line. A line that is no message is answered, not dropped."""
+    """The client's messages, line by line. A line that is no message is answered, not dropped."""
 
     def __init__(self, read: ReadStream[SessionMessage | Exception],
                  write: WriteStream[SessionMessage]) -> None:

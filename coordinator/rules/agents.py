@@ -8,7 +8,7 @@ from coordinator.words.clock import from_iso
 
 
 class Agent(Protocol):
-    """What this decision needs of an agent."""
+    """The facts about an agent that this decision needs."""
 
     @property
     def state(self) -> str: ...

@@ -41,8 +41,8 @@ _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
 
 class Either(NamedTuple):
-    """A word of `git checkout` that is a commit or a file, and where it is said: seen from where
-    the whole command begins; with a slash at its end, or empty."""
+    """A word of `git checkout` that is a commit or a file, and the folder that it is seen from:
+    relative to the beginning of the whole command; with a slash at its end, or empty."""
 
     folder: str
     word: str
@@ -54,16 +54,16 @@ class Either(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A file that a command plainly names to be written. `link`: what its name stands for if it is
-    a symlink's: some programs write what that leads to, and some the link itself. `inside`: what is
-    written in it, as far as is known, if it is a directory; None: all of it may be."""
+    """A file that a command clearly names for writing. `link`: the meaning of a symlink's name:
+    some programs write its target, and some the link itself. `inside`: the known writes inside a
+    directory; None: any file in it may be written."""
 
     path: str
     link: Link = "followed"
     inside: tuple[Target, ...] | None = None
 
     def seen_from(self, folder: str) -> Target:
-        """The same, named in a folder."""
+        """The target as seen from a folder."""
         inside = None if self.inside is None else tuple(
             target.seen_from(folder) for target in self.inside)
         return Target(posixpath.join(folder, self.path), self.link, inside)
@@ -75,8 +75,8 @@ class Target(NamedTuple):
 
 
 class Wide(NamedTuple):
-    """A git command that changes the whole work tree or index: as it is written but for where its
-    output goes; where git runs, if that is certain (see `git_folders.Folder`)."""
+    """A git command that changes the whole work tree or index: as it is written, without its
+    redirections; and where git runs, if that is certain (see `git_folders.Folder`)."""
 
     said: str
     folder: Folder | None
@@ -102,7 +102,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
     wides: list[Wide] = []
     for called, text in dict.fromkeys(wide):
         folders = certain.get(called, [])
-        # (A command within a command, as `bash -c` has it, is not among them.)
+        # A command within a command, as `bash -c` has it, is not among them.
         sure = len(folders) >= sum(other == called for other, _ in wide)
         wides += [Wide(text, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
     return wides
@@ -121,8 +121,8 @@ def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
 
 
 def either(command: str) -> list[Either]:
-    """What its `git checkout`s name that may be a commit or a file, each once; but for what only
-    the shell knows, or git's patterns."""
+    """The words of its `git checkout`s that may be a commit or a file, each once. Words with shell
+    expansions or git patterns are left out."""
     if "checkout" not in command:  # most are not read a second time for it
         return []
     eithers = (_either(below, _bare(words)) for below, words in _placed(command)
@@ -140,7 +140,7 @@ def _either(below: str | None, words: Sequence[str]) -> Either | None:
 
 
 def _placed(command: str) -> Iterator[tuple[str | None, list[str]]]:
-    """Its simple commands, each with the folder that it runs in, seen from where the whole begins
+    """Its simple commands, each with its folder, relative to the beginning of the whole command
     (with a slash at its end, or empty); None: only the shell knows."""
     below: str | None = ""
     for words in simple_commands(command):
@@ -230,7 +230,7 @@ def _find_edited(name: str, args: list[str]) -> list[Target]:
         return []
     has_script = any(word in ("-e", "-f", "--expression", "--file") or word.startswith("-e")
                      for word in args)
-    # (They put a new file at the name.)
+    # They put a new file at the name.
     link: Link = "followed" if "--follow-symlinks" in args else "itself"
     return [Target(path, link) for path in _operands(name, args)[0 if has_script else 1 :]]
 
@@ -264,9 +264,9 @@ _PROGRAMS: dict[str, Callable[[str, list[str]], list[Target]]] = {
 
 
 def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
-    """Where a program with these options puts what is named, and what `mv` takes away. (A link to a
-    directory is entered, if no option says otherwise; one to a file is replaced, but by most ways
-    of `cp`.)"""
+    """The targets of a program with these options, and the sources that `mv` takes away. A link to
+    a directory is entered, unless an option forbids it. A link to a file is replaced, except by
+    most ways of `cp`."""
     if name == "rsync":
         return _put_by_rsync(args, named)
     options, folder = _read_options(args), _folder(args)
@@ -344,8 +344,8 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
 
 
 def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]) -> Target:
-    """Where these are put: at this place, or in it, if it is a directory. (A source that stands for
-    what is in it, `dir/.`, may be put anywhere there.)"""
+    """The target of these sources: this place, or files in it, if it is a directory. A source that
+    means its content, `dir/.`, may be put anywhere there."""
     names = [posixpath.basename(source.rstrip("/")) for source in sources]
     if any(name in ("", ".", "..") for name in names):
         return Target(place, link)
@@ -355,7 +355,7 @@ def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]
 
 
 def _folder(args: Sequence[str]) -> str | None:
-    """What `-t` says of where all is put."""
+    """The target folder that `-t` names."""
     for position, word in enumerate(args):
         if word.startswith("--target-directory="):
             return word.partition("=")[2]
@@ -365,12 +365,12 @@ def _folder(args: Sequence[str]) -> str | None:
     return None
 
 
-#: What a read-only file answers to whoever would write it. (zsh begins such words small.)
+#: The errors of a write to a read-only file. zsh begins such words small.
 _STOPPED = ("read-only file system", "device or resource busy", "erofs", "ebusy")
 _WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
 _BETWEEN = re.compile(r"""[\s'"`;<>|&]+""")
-#: What may have spaces: between quotes, or behind backslashes. (Each sign is looked at once,
-#: however long a command is.)
+#: Words that may have spaces: between quotes, or behind backslashes. Each character is looked at
+#: once, however long a command is.
 _QUOTED = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
 _UNQUOTED = re.compile(r"""(?:[^\s'"\\]|\\.)+""")
 _ESCAPED = re.compile(r"\\(.)")
@@ -389,8 +389,8 @@ def not_writable(output: str) -> list[str] | None:
 
 
 def words(text: str) -> list[str]:
-    """What may be names of files in a command; at the end those with spaces (quoted, escaped), and
-    with brackets."""
+    """The words of a command that may be file names; at the end those with spaces (quoted,
+    escaped), and with brackets."""
     matches = _WORD.findall(text)
     names = [single or double for single, double in _QUOTED.findall(text)]
     names += [_ESCAPED.sub(r"\1", word) for word in _UNQUOTED.findall(text) if "\\" in word]

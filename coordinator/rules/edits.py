@@ -34,7 +34,7 @@ class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 def candidate(data: bytes, edits: Sequence[Edit]) -> bytes | None:
-    """The file's bytes after these edits, in order; None: that is not known for certain.
+    """The file's bytes after these edits, in order; None if that is uncertain.
 
     Tools show a model lines that end in a line feed, and keep the file's own line ends: so does
     this.
@@ -92,7 +92,7 @@ def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, position: int,
 
 
 def _line_like(data: bytes, wanted: bytes, position: int) -> int | None:
-    """Where the line after the next one that reads so begins."""
+    """The start of the line after the next one that reads so."""
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end + 1

@@ -21,7 +21,7 @@ from coordinator.rules.shell_words import (
     tokens_of,
 )
 
-#: What only the shell knows, in a word.
+#: Characters of words that only the shell can expand.
 _UNKNOWN = frozenset("$`*?{~[")
 #: Words that begin what may run never, later, or several times.
 _STRUCTURES = frozenset({"for", "case", "select", "function", "fi", "done", "esac"}) | KEYWORDS
@@ -39,7 +39,8 @@ _VALUED = frozenset({"-b", "--branch", "-o", "--origin", "-u", "--upload-pack", 
 
 
 class Folder(NamedTuple):
-    """Where a git command runs, seen from where the whole command begins.
+    """The folder of a git command, seen from the beginning of the whole command.
+
 
     Attributes:
         path: the folder; empty: where the whole begins.
@@ -126,7 +127,7 @@ class _Reader:
                 self._below = None
             return
         if sign != "(" and self._below != "":
-            # What was entered in parentheses, or before `&`, was entered there alone.
+            # A folder entered in parentheses, or before `&`, was entered there alone.
             self._below = self._below if sign in ("|", "||") else None
         if sign != "|":
             self._made.clear()

@@ -32,7 +32,7 @@ PATTERN_PARTS_MAX = 64
 _LAST = 0x10FFFF
 _SLASH = ord("/")
 
-#: What one character may be: sorted, disjoint, inclusive ranges of code points.
+#: The possible values of one character: sorted, disjoint, inclusive ranges of code points.
 Ranges = tuple[tuple[int, int], ...]
 #: One part of a pattern: sets of characters, and None for a star.
 Part = tuple[Ranges | None, ...]
@@ -132,7 +132,7 @@ def overlaps(a: Resource, b: Resource) -> bool:
     """
     sa, sb = a.scope, b.scope
     if a.kind == "glob" or b.kind == "glob":
-        # A cheap no: what a glob matches lies below its scope.
+        # A cheap no: what a glob matches is below its scope.
         if not (sa.startswith(sb) or sb.startswith(sa)):
             return False
         return _glob_overlaps(a, b) if a.kind == "glob" else _glob_overlaps(b, a)
@@ -162,7 +162,7 @@ def _glob_overlaps(glob: Resource, other: Resource) -> bool:
 
 @lru_cache(maxsize=8192)
 def _meet(a: Part, b: Part) -> bool:
-    """Whether some text matches both parts. (Two runs of stars meet in more than nothing.)"""
+    """Whether some text matches both parts. Two runs of stars meet in more than nothing."""
     seen = {(0, 0)}
     todo = [(0, 0)]
     while todo:
@@ -248,7 +248,7 @@ def _compiled(pattern: str) -> _Pattern:
         elif not parts or parts[-1] is not None:
             parts.append(None)
     if parts[-1] is None:
-        # `a/**` is what lies below `a`, which is at least one part more.
+        # `a/**` means everything below `a`, which is at least one part more.
         parts.append((None,))
     return _Pattern(tuple(parts), re.compile(_path_expression(parts), re.DOTALL))
 
@@ -285,7 +285,7 @@ def _parse_part(text: str, pattern: str) -> Part:
 
 
 def _class_end(text: str, position: int) -> int:
-    """Where the class that opened before `position` is closed; -1 if it is not."""
+    """The end of the class that opened before `position`; -1 if it is not closed."""
     if text[position : position + 1] in ("!", "^"):
         position += 1
     if text[position : position + 1] == "]":  # first of all, it is a member
@@ -351,9 +351,9 @@ def _without_slash(ranges: list[tuple[int, int]]) -> Ranges:
 def _path_expression(parts: Sequence[Part | None]) -> str:
     """The regular expression of a whole pattern.
 
-    Between two `**` stands a run of a fixed number of parts; its leftmost place is as good as any
-    other, so all but the last run are atomic. The last must end the path, and its length is fixed,
-    so only one place can do.
+    A run between two `**` has a fixed number of parts. Its leftmost place is as good as any other,
+    so all but the last run are atomic. The last must end the path, and its length is fixed, so only
+    one place can do.
     """
     runs: list[list[str]] = [[]]
     for part in parts:

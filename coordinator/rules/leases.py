@@ -24,7 +24,7 @@ TREE = "tree:"
 
 
 class Held(Protocol):
-    """What a decision needs of a live lease."""
+    """The facts about a live lease that a decision needs."""
 
     @property
     def locked_by(self) -> str: ...
@@ -48,7 +48,7 @@ def as_resource(name: str, kind: str, scope: str) -> Resource:
 
 
 def dead(expires_at: str, now: str) -> bool:
-    """Whether a lease with this expiry gives no right any more at `now` (both ISO text)."""
+    """Whether a lease with this expiry no longer gives a right at `now` (both ISO text)."""
     return now >= expires_at
 
 
@@ -69,7 +69,7 @@ def both_shared(mode: str, lease: Held, agreed: str | None = None) -> bool:
 
 
 def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
-    """What, with the scope, may exist once: the schema's own guard of one writer.
+    """The key that, with the scope, may exist once: the schema's own guard of one writer.
 
     Globs of one directory share a scope without overlapping, so their pattern is part of it.
     """
@@ -78,8 +78,8 @@ def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
 
 
 def slot_of_tree(slot: str, worktree: str | None) -> str:
-    """The same of one more lease, which a holder has beside its first one there: on the copy in
-    this working tree (None: the main one). The line's end is in no other exclusive slot."""
+    """The slot of a further lease that a holder has beside its first one: on the copy in this
+    working tree (None: the main one). No other exclusive slot has a line's end."""
     return f"{TREE}{worktree or ''}\n{slot}"
 
 
@@ -89,7 +89,8 @@ def is_of_tree(slot: str) -> bool:
 
 
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
-    """Place in line: smaller is served first. Waiting `age_step_ms` raises priority by one."""
+    """The place in the queue: smaller is served first. Waiting `age_step_ms` raises priority by
+    one."""
     aged = max(0, now_ms - from_iso(asked_at)) // age_step_ms
     return (-(priority + aged), asked_at)
 

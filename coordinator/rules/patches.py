@@ -94,7 +94,7 @@ def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:
 
 
 def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
-    """Where a hunk goes: at or behind `done`."""
+    """The place of a hunk: at or behind `done`."""
     size = len(hunk.old)
     expected = hunk.at - 1 if size else hunk.at
     if expected >= done and lines[expected : expected
