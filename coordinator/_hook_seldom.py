@@ -91,7 +91,6 @@ def start(path: str) -> int:
     """Start the coordinator of the repository with this socket. Returns the starting process, or 0
     if there is no such repository.
 
-
     Raises:
         OSError: no process could be started.
     """
@@ -173,7 +172,6 @@ def elsewhere(
     """Ask the coordinators of other repositories about a call that this one allows. Returns the
     first refusal, otherwise the output. What is not printed is not confirmed, so its messages come
     again.
-
 
     Raises:
         OSError: one of them does not answer, so the call is not known to be allowed.

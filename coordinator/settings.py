@@ -434,7 +434,6 @@ def _there(bad: str) -> str:
 def read(path: Path) -> dict[str, Any]:
     """The values of a settings file, not yet checked; empty if there is no file.
 
-
     Raises:
         Refusal: INVALID, STORAGE.
     """

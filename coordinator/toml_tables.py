@@ -33,7 +33,6 @@ class Known(msgspec.Struct, frozen=True):
 def read(data: bytes) -> dict[str, Any]:
     """Parse a TOML file's bytes.
 
-
     Raises:
         tomllib.TOMLDecodeError; UnicodeDecodeError.
     """

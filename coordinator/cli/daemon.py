@@ -100,7 +100,6 @@ def mcp(
 class PageAddress(msgspec.Struct):
     """The output of `--json`.
 
-
     Attributes:
         url: opens the page once, within `valid_s` seconds.
     """

@@ -125,7 +125,6 @@ def _index_of(root: str) -> str:
 def _committed(path: str, typed: str, commit: str) -> bytes | None:
     """The file's content in a commit; None if the commit has no such file.
 
-
     Raises:
         Refusal: INVALID: no such commit, or no git repository.
     """

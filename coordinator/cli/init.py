@@ -168,7 +168,6 @@ def _wire(root: Path, asked: _Asked, wanted: Sequence[Profile], changed: Sequenc
 def _check_before(root: Path) -> None:
     """Check that the announced changes can be made.
 
-
     Raises:
         Refusal: FOREIGN, STORAGE.
     """

@@ -177,7 +177,6 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
     """The real path of the typed name, its name from the root, and that root: of the repository, or
     of the linked worktree that contains the working directory.
 
-
     Raises:
         Refusal: INVALID, OUTSIDE_REPO.
     """

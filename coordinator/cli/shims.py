@@ -78,7 +78,6 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
           asks: bool) -> list[str]:
     """Offer a person shims for the agents that were just wired. Returns notes to print.
 
-
     Args:
         root: the repository that they were wired for; None: all of them.
         wanted: what was said on the command line; None: nothing.

@@ -132,7 +132,6 @@ def _check_free(session: Client, key: str) -> None:
     """Check that the name given by a person does not hold the key itself. The owner is an agent of
     its own, which that lease would keep out.
 
-
     Raises:
         Refusal: LOCKED.
     """
@@ -144,7 +143,6 @@ def _check_free(session: Client, key: str) -> None:
 
 def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
     """Run the command and return its output, read as JSON. `limit`: its seconds.
-
 
     Raises:
         ChangeRefused: it says no for good. ChangeFailed: it failed, or took too long.

@@ -116,7 +116,6 @@ def heed(root: Path, name: str) -> None:
 def untrusted(root: Path) -> Iterator[Subject]:
     """The parts of this repository that nobody has trusted yet.
 
-
     Raises:
         Refusal: INVALID, STORAGE: it cannot be read.
     """

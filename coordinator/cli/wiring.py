@@ -57,7 +57,6 @@ def agreed(
     """Show each change and ask about it; write nothing. None if all were declined. `guard`: git's
     hooks will be asked about, too.
 
-
     Raises:
         Refusal: INVALID: nobody is there to be asked; all that would change was shown.
     """
@@ -272,7 +271,6 @@ def _is_alone(yes: bool) -> bool:
 def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
               remove: bool = False) -> None:
     """Show all changes if nobody can be asked, not only the first.
-
 
     Raises:
         Refusal: INVALID, if that is anything, and nobody only wanted to see it (`whole`).

@@ -53,7 +53,6 @@ class Answered(msgspec.Struct):
 class Question(NamedTuple):
     """A request, and how it is sent.
 
-
     Attributes:
         again: it may be sent once more when the connection breaks while it is answered.
         key: the idempotency key that it is asked under.
@@ -159,7 +158,6 @@ def encoded(request: rq.Request[Any]) -> bytes:
 
 def check_body(resources: Sequence[Any], ttl: Any, wait: Any = 0.0, stall: Any = None) -> None:
     """Check the arguments of a body before anything is acquired for it.
-
 
     Raises:
         Refusal: INVALID: a resource that is no text, or a time that is no number (seconds).

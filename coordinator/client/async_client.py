@@ -255,7 +255,6 @@ class AsyncClient(Operations):
         """Iterate over the events from now on (or after the event of that number), as they happen.
         They have a connection of their own, until the iterator is closed.
 
-
         Raises:
             Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
@@ -282,7 +281,6 @@ class AsyncClient(Operations):
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a hung
         body loses its lease. A body that is cut off has given back what it held first.
-
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -321,7 +319,6 @@ class AsyncClient(Operations):
     async def _choose_branch(self, request: rq.Acquire) -> bodies.Branch:
         """The holder for an outermost body: this client's agent itself, or a holder used by this
         body alone.
-
 
         Raises:
             Refusal: this client's agent cannot register one.

@@ -52,7 +52,6 @@ class AsyncGrants:
         """Ask anything. A caller that is cancelled while it waits, or is granted something, leaves
         the queue, and has given the grant back before the cancellation continues.
 
-
         Raises:
             Refusal: it was refused.
         """

@@ -253,7 +253,6 @@ class Client(Operations):
         """Iterate over the events from now on (or after the event of that number), as they happen.
         They have a connection of their own, until the iterator is closed.
 
-
         Raises:
             Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
@@ -280,7 +279,6 @@ class Client(Operations):
 
         With `stall`, renewal stops when the body has not called `progress()` for that long: a hung
         body loses its lease. A body that is cut off has given back what it held first.
-
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -319,7 +317,6 @@ class Client(Operations):
     def _choose_branch(self, request: rq.Acquire) -> bodies.Branch:
         """The holder for an outermost body: this client's agent itself, or a holder used by this
         body alone.
-
 
         Raises:
             Refusal: this client's agent cannot register one.

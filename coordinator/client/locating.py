@@ -47,7 +47,6 @@ def locate_root(start: Path | None = None) -> Path:
 def sayable(root: Path) -> Path:
     """Check that the root's path is UTF-8, and return it.
 
-
     Raises:
         Refusal: INVALID: a byte of its path is no UTF-8: no database could be opened there.
     """

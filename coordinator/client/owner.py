@@ -91,7 +91,6 @@ class WorkLoop:
         """Each piece as `ask` gives it, until `stop`. `ask` gets the mark for its call, so that a
         `hang_up` ends it. When a coordinator ends, it continues with the next one.
 
-
         Args:
             while_any: end when there is none.
 
@@ -234,7 +233,6 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
            wait: float = 60.0) -> rq.StateValue:
     """Change a value by a function of it. First without a lease: read, make, write if it is
     unchanged. After `tries` losses under a lease, so that no writer loses for ever.
-
 
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for

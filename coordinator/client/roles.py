@@ -37,7 +37,6 @@ COMMAND_S, TAIL_CHARS = 600.0, 2_000
 class Work:
     """The input of a role.
 
-
     Attributes:
         task: the intent and the plan; `tried` is in `claimed`.
         claimed: what the claim answered.

@@ -68,7 +68,6 @@ def check_place(state: StateDir) -> None:
     """Check that no coordinator serves at another place than this environment names. A second one
     cannot start, and to wait for it is in vain.
 
-
     Raises:
         Refusal: DAEMON_DOWN.
     """
@@ -94,7 +93,6 @@ def _turn(state: StateDir) -> Iterator[bool]:
     """Take the turn to start it, by a lock on the state directory itself. After a crash fifty
     agents find no coordinator at once, and fifty starts would keep the machine from the one that
     counts. Gives whether one serves now.
-
 
     Raises:
         Refusal: STORAGE; what kept another from starting it just now.
@@ -161,7 +159,6 @@ def _start(state: StateDir, http_port: int | None,
            log_format: str | None = None) -> tuple[int, bytes] | None:
     """Start it. None if it serves; otherwise its exit code and its output.
 
-
     Raises:
         _Outside: this process is in a session, and one is started outside of it. Refusal.
     """
@@ -217,7 +214,6 @@ def unwritable(state: StateDir, bad: OSError) -> Refusal:
 
 def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
     """None as soon as a coordinator serves; the exit code, if this one has ended.
-
 
     Raises:
         Refusal: DAEMON_DOWN: it does neither.

@@ -40,7 +40,6 @@ def printed(
     """Print a reply in the requested form. False: the caller has to print a table. `limit`: of a
     list; a reader of ids alone is told if there are more.
 
-
     Raises:
         Refusal: INVALID: two forms at once.
     """

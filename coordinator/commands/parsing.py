@@ -55,7 +55,6 @@ def explain_mistake(words: Sequence[str]) -> str:
 def parse_line(words: Sequence[str]) -> Typed:
     """Parse these words.
 
-
     Raises:
         NotUnderstoodError: they are not understood.
     """

@@ -42,7 +42,6 @@ _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 class Shell(msgspec.Struct):
     """The place and the circumstances of a typed command.
 
-
     Attributes:
         cwd: the working directory, absolute.
         now_ms: the instant (ms since 1970, UTC).
@@ -148,7 +147,6 @@ class Shell(msgspec.Struct):
         """The agent that the command acts for: the named one, otherwise the one whose session runs
         it. `otherwise`: the next step if there is none.
 
-
         Raises:
             Refusal: INVALID when nobody is named.
         """
@@ -181,7 +179,6 @@ def name_program(text: str, program: str | None) -> str:
 def carried_out(body: Body, shell: Shell, values: Mapping[str, Any]) -> Asking:
     """Run a command, then give its agent the messages for it, because an agent without hooks has no
     other way to get them. A program that reads the output gets none; they come the next time.
-
 
     Raises:
         Refusal: what the command itself raises.
@@ -250,7 +247,6 @@ def each(
 def seconds(text: str | None, of: str = "") -> float | None:
     """`30m`, `45`, `1.5h`, `250ms`, `1h30m` (as lists show them) as seconds; None stays None. `of`:
     the option with this value.
-
 
     Raises:
         Refusal: INVALID.

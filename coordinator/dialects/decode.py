@@ -76,7 +76,6 @@ class HookCall:
 def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
     """Read this payload; `event` names it where the payload itself does not.
 
-
     Raises:
         Refusal: INVALID: not a hook's input.
     """

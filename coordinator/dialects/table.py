@@ -24,7 +24,6 @@ CallKind = Literal["write", "read", "shell", "own", "unknown"]
 class Texts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The parameters of a tool's input that hold the texts of its edit.
 
-
     Attributes:
         whole: the file's new content.
         old, new: what is replaced, and by what; `every`: whether wherever it stands.
@@ -91,7 +90,6 @@ class Call(msgspec.Struct, frozen=True):
 
 def call_of(table: HookTable, tool: str, given: Any) -> Call:
     """What a tool would do with this input.
-
 
     Raises:
         Refusal: INVALID: a tool that writes, without a readable path: nobody knows what it would

@@ -59,7 +59,6 @@ class Root:
         """The content at `path` now (see `content.snapshot`). Also absent below a link, unless that
         has to be an error (`strict`).
 
-
         Raises:
             OSError: the disk refused; ELOOP: a link stands above.
         """
@@ -128,7 +127,6 @@ class Root:
     def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
         """The directory of `path`, as a descriptor to name files beside, and the file's name there.
         `make`: missing directories are made.
-
 
         Raises:
             OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.

@@ -111,7 +111,6 @@ class BlobFolder:
         `forced`: whatever the budget. A file system that can share blocks does so, and a file is
         then taken from its beginning.
 
-
         Raises:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
         """

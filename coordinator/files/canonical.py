@@ -98,7 +98,6 @@ class Tree:
     ) -> Located:
         """Find the resource that `text` means.
 
-
         Args:
             text: a path, directory, glob, region or key, as typed. `~` is not expanded.
             cwd: where a relative path starts, if that lies in a worktree of this repository (with

@@ -63,7 +63,6 @@ Taker = Callable[[int], tuple[str, int]]
 class Content(msgspec.Struct, frozen=True, gc=False):
     """The content of a path at one moment.
 
-
     Attributes:
         hash: its name; `absent`, `directory` or `special` for what has no bytes.
         size: in bytes; of a symlink, of its target's name.
@@ -127,7 +126,6 @@ def snapshot(
 
     A file that changes while it is read is read again, `READS_MAX` times at most. If writing never
     pauses, the last reading is taken.
-
 
     Args:
         path: absolute, or relative to the process; with `place`, a name in that directory.

@@ -121,7 +121,6 @@ class Git:
             env: dict[str, str] | None = None) -> bytes:
         """The output of git. If a worktree was just being made, git is run again.
 
-
         Raises:
             GitError: it failed, could not be started, or took too long.
         """
@@ -207,7 +206,6 @@ class Git:
     def changes(self, before: str, after: str) -> list[Entry]:
         """The differences between two commits (or trees), path by path; a rename is two paths.
 
-
         Raises:
             GitError: there is no such commit.
         """
@@ -223,7 +221,6 @@ class Git:
                 ) -> dict[str, tuple[str, str]]:
         """The entries of a commit at these paths (relative to the directory that git runs in), or
         the files `below` them: path -> (mode, id). Missing paths are left out.
-
 
         Raises:
             GitError: there is no such commit.
@@ -246,7 +243,6 @@ class Git:
         One process for each file, a few at a time: git's whole output is one file, so nothing
         depends on a size or on a name's characters. `cat-file --batch --filters` prints the size
         before the filters, and the bytes after them.
-
 
         Raises:
             GitError: git cannot read them.

@@ -147,7 +147,6 @@ def manifest(root: Path | str, resource: Resource, ignore: Ignore, files_max: in
     with a coordinator of their own, directories that may not be read, pipes and the like. Names are
     as `words.file_names` writes them; names that no lease can have are listed, too.
 
-
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
     """

@@ -41,7 +41,6 @@ class Mount(NamedTuple):
 def mounts(pid: int | None = None) -> list[Mount]:
     """The mounts that a process sees, this one by default. A later mount covers an earlier one.
 
-
     Raises:
         OSError: it has ended, cannot be seen, or may not be looked at.
     """
@@ -56,7 +55,6 @@ def mounts(pid: int | None = None) -> list[Mount]:
 def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, str]:
     """The paths among these (absolute, as the process sees them) that are inside one of the `bases`
     (real paths here, the inner of two first) -> their names here.
-
 
     Raises:
         OSError: that process cannot be looked at.

@@ -41,7 +41,6 @@ def user() -> int:
 def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
     """Check that this is a folder (no link) of this user's, and that others lack these `bits`.
 
-
     Raises:
         FileNotFoundError; other OSError.
         Refusal: FOREIGN.
@@ -64,7 +63,6 @@ def check_entry(path: Path | str, *kinds: int) -> None:
     """Check that this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no
     link.
 
-
     Raises:
         FileNotFoundError; other OSError.
         Refusal: FOREIGN.
@@ -81,7 +79,6 @@ def closed(folder: Path | str) -> Refusal:
 
 def check_all(folder: Path) -> None:
     """Check everything directly in a folder: files, folders and sockets.
-
 
     Raises:
         OSError.
@@ -121,7 +118,6 @@ def open_own(path: Path | str, flags: int) -> int:
 
 def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
     """The content of an own file, up to `most` bytes; None if there is none.
-
 
     Raises:
         OSError.

@@ -57,7 +57,6 @@ def parse_path(text: str, folder: str, bases: tuple[str, ...], main: str) -> Pla
 def parse_typed_path(text: str, main: str, bases: tuple[str, ...]) -> Plain | None:
     """Read a typed name from the root as `parse_path` does; None if the name is no path.
 
-
     Raises:
         Refusal: `resource_names.parse` refuses the name.
     """

@@ -32,7 +32,6 @@ def real_path(path: str, text: str,
     """The target of a path, and what is there (None: nothing). `link`: the meaning of a path that
     ends in a symlink.
 
-
     Raises:
         Refusal: INVALID, STORAGE.
     """

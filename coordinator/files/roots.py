@@ -129,7 +129,6 @@ def own_repository(root: str, directory: str, made: str = "") -> str | None:
     root's (a submodule, a clone, a fixture). None if it is the root's own, linked worktrees
     included, or if it is uncertain what git there would change.
 
-
     Args:
         made: a folder that will be a repository by then, unless it is one already.
     """

@@ -17,7 +17,6 @@ from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError
 class ScratchTree:
     """A linked worktree without anybody's work.
 
-
     Args:
         top: of the working tree whose repository it belongs to.
         place: where it is, or will be.
@@ -42,7 +41,6 @@ class ScratchTree:
     def check_out_whatever_is_there(self, commit: str) -> None:
         """Check out the commit. If git fails because of what a command has left, everything is
         thrown away first.
-
 
         Raises:
             GitError: git cannot.

@@ -34,7 +34,6 @@ def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
     """Check that the path `name` is in no such folder, seen from any of these bases (which end with
     a slash): the root, and the addressed linked worktree.
 
-
     Raises:
         Refusal: OUTSIDE_REPO.
     """

@@ -271,7 +271,6 @@ class StateDir(msgspec.Struct, frozen=True):
     def renew_secret(self) -> None:
         """Make all earlier lease tokens invalid.
 
-
         Raises:
             OSError.
         """
@@ -284,7 +283,6 @@ class StateDir(msgspec.Struct, frozen=True):
     def check(self) -> None:
         """Check that everything in the directory is this user's own, and no link.
 
-
         Raises:
             OSError.
             Refusal: FOREIGN.
@@ -294,7 +292,6 @@ class StateDir(msgspec.Struct, frozen=True):
 
     def check_ours(self) -> None:
         """Check that the directory, if there is one, was made by this user's coord.
-
 
         Raises:
             OSError.
@@ -320,7 +317,6 @@ class StateDir(msgspec.Struct, frozen=True):
 
 def check_socket(path: Path) -> None:
     """Check that a socket and its folder are this user's alone, before a client sends anything.
-
 
     Raises:
         FileNotFoundError: there is none; other OSError.

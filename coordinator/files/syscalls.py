@@ -177,7 +177,6 @@ def write_out(fd: int, start: int, length: int) -> None:
     """Write these bytes of a file to the disk, and wait for it. That does not make them durable:
     only a later `fsync` writes their place down, and no other `fsync` waits for it.
 
-
     Raises:
         OSError: the disk refused.
     """
@@ -201,7 +200,6 @@ def has_writer(fd: int) -> bool | None:
 class Alone:
     """While it is entered, no one else has the file open, and opening it waits. `fd` must be its
     only descriptor here.
-
 
     Attributes:
         held: True; False: somebody has it open; None: the kernel does not tell.

@@ -21,7 +21,6 @@ _SHORTENED = 4
 def check_untracked(root: Path) -> None:
     """Check that git tracks nothing in the state directory of this root.
 
-
     Raises:
         Refusal: FOREIGN.
     """

@@ -69,7 +69,6 @@ def trust(root: Path, what: str, data: bytes, since: str) -> None:
 def withdraw(root: Path) -> list[Note]:
     """Stop trusting anything of this repository. Returns what was trusted.
 
-
     Raises:
         OSError.
     """

@@ -60,7 +60,6 @@ class Step:
 class Outcome:
     """The result of a step.
 
-
     Attributes:
         state: `done`: the new content is there (it may have been there before); `changed`:
             something else is, and was left as it is; `barred`: a link or a file stands where its

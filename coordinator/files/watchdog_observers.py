@@ -55,7 +55,6 @@ def native_observer(skip: Skip, lost: Lost, heard: Heard | None = None) -> BaseO
     """The kernel's notification, without a timer. Changes of single files may go to `heard` alone,
     and not as an event to handlers: there they come at once, from another thread.
 
-
     Raises:
         OSError: the kernel has no more instances of it.
     """

@@ -111,7 +111,6 @@ class Branches:
     def take(self) -> Client:
         """A holder for one call alone, until it is given back.
 
-
         Raises:
             Refusal: the client's own agent cannot register one.
         """
@@ -143,7 +142,6 @@ class Branches:
     def end(self, client: Client) -> None:
         """End what it holds, or waits for; no other call gets it.
 
-
         Raises:
             Refusal: the coordinator cannot be reached: it ends when its leases lapse.
         """
@@ -161,7 +159,6 @@ class Branches:
 def register(client: Client, description: str = "") -> None:
     """Register a client as an agent of its own, which counts as silent after `SILENCE_S` without a
     sign of life.
-
 
     Raises:
         Refusal: the coordinator cannot be reached.

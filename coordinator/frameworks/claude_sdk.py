@@ -81,7 +81,6 @@ class ClaudeLeases:
         that. Leases outlast a turn, as they do in Claude Code, and expire when nothing more is
         done.
 
-
         Raises:
             Refusal, OSError: nobody answers.
         """
@@ -164,7 +163,6 @@ class ClaudeLeases:
 
     def _asked(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The daemon's answer to a hook's input.
-
 
         Raises:
             Refusal, OSError: nobody answers.

@@ -48,7 +48,6 @@ GIVE_BACK_WAIT_S = 10.0
 class LeaseState(TypedDict, total=False):
     """A lease in the graph's state. No secret is in it.
 
-
     Attributes:
         status: `held`; `done`: the guarded node ran; `blocked`: others hold it, the node did not
             run; `stale`: it was lost meanwhile and is had again, the node did not run; `released`.
@@ -393,7 +392,6 @@ def _get(state: Any, key: str) -> Any:
 
 def _lease(state: Any, key: str) -> Any:
     """The lease that `lease_node` put into the state.
-
 
     Raises:
         Refusal: UNKNOWN_LEASE.

@@ -32,7 +32,6 @@ def lock_key(subject: str | int | uuid.UUID) -> str:
     `key:agent-lock:a%3Ab`, because a colon would make it a part of `a`. An id that begins with
     `key:` is taken as it is.
 
-
     Raises:
         Refusal: INVALID: it is empty, has white space around it or signs that cannot be seen, or is
             neither text nor a number.

@@ -141,7 +141,6 @@ class _ToolLeases:
     async def _take(self, call: str, arguments: str) -> _Granted | None:
         """The leases of a call; None if it needs none.
 
-
         Raises:
             Refusal: LOCKED and others; INVALID: its arguments do not say what it writes.
         """

@@ -45,7 +45,6 @@ class Stale(Pickled, RuntimeError):
     afresh; then this is not raised again. It is a `RuntimeError` because LangGraph's own retry
     policy does not retry those by itself.
 
-
     Attributes:
         resources: those that were lost and had again.
         fencing_tokens: what they are held under now.
@@ -129,7 +128,6 @@ class ResumableStep:
         """Hold `resources` (all, or none). What an earlier run held is renewed with its token, and
         taken again if it has expired. `ttl` and `wait` in seconds.
 
-
         Args:
             known: the fencing tokens that the checkpoint knows; another means that the resource was
                 had again since.
@@ -181,7 +179,6 @@ class ResumableStep:
         """Stop the step. `leave`: it is over, and its leases are given back. Otherwise it stays
         what it is, and its leases expire by themselves, after `keep` seconds if that is given.
         `run`: this run was completed.
-
 
         Raises:
             Refusal: the coordinator cannot be reached.

@@ -44,7 +44,6 @@ Judge = Callable[[Program, list[str], list[str]], int]
 def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> CommitView | None:
     """The view that this commit needs; None if it can run as it is.
 
-
     Raises:
         Refusal: nobody can tell who holds what.
     """

@@ -81,7 +81,6 @@ class CommitCheck:
         """Check a commit of these files: the `saved` ones as they are in the working tree, the
         others as the index has them.
 
-
         Raises:
             Refusal: nobody can tell.
         """
@@ -178,7 +177,6 @@ class CommitCheck:
 
     def held_by_others(self, paths: Sequence[str]) -> list[rq.GuardHeld]:
         """What others hold of these files.
-
 
         Raises:
             Refusal: nobody can tell.
@@ -326,7 +324,6 @@ def _concerns(changed: Sequence[str] | None, name: str) -> bool:
 
 def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bool) -> str:
     """The next step of a committer, without what others hold.
-
 
     Args:
         typed: the files, each as it is typed here.

@@ -37,7 +37,6 @@ _TOP = ":(top,literal)"
 class Hidden(NamedTuple):
     """What a commit must not see.
 
-
     Attributes:
         files: others hold them, and they look as in the last commit.
         parts: others hold parts of them, and they look as in the index.
@@ -54,7 +53,6 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
 
     A file that the commit names itself is not hidden: the guard decides whether it may be
     committed.
-
 
     Raises:
         Refusal: nobody can tell who holds what.

@@ -36,7 +36,6 @@ class Push(msgspec.Struct, frozen=True):
 def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> bytes:
     """The output of git, run in this environment or in ours.
 
-
     Raises:
         Refusal: STORAGE, with what git said.
     """

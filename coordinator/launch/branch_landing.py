@@ -76,7 +76,6 @@ class Lander:
 
         `finish` tells whether the task's end is recorded; if not, the next landing tries again.
 
-
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
         """
@@ -147,7 +146,6 @@ class Lander:
 
     def _lawful(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
         """What would land (see `_plan`), and which of its files are divided for it.
-
 
         Raises:
             Refusal: it may not land.

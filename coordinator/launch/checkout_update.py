@@ -62,7 +62,6 @@ class CheckoutUpdate:
     def __enter__(self) -> CheckoutUpdate:
         """Lock the index. Waits a little for another holder.
 
-
         Raises:
             Refusal: LOCKED: another git has it, or a merge or the like is going on.
         """
@@ -129,7 +128,6 @@ class CheckoutUpdate:
 
     def dirty(self, tip: str, changes: Iterable[Entry]) -> list[str]:
         """Of the paths that would be written, those that hold something that is in no commit.
-
 
         Raises:
             GitError: git cannot tell.

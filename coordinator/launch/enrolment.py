@@ -80,7 +80,6 @@ class Enrolment:
     def row(self) -> rq.Agent | None:
         """The coordinator's row of the agent; None if it is gone.
 
-
         Raises:
             Refusal: its token counts for nothing (`attempt.LOST`), or no coordinator answers.
         """

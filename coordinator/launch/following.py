@@ -53,7 +53,6 @@ class Shown:
 def find(state: StateDir, agent: str | None) -> Launched | None:
     """The launched agent of this name, or the only one there is; None if none had this name.
 
-
     Raises:
         Refusal: UNKNOWN_AGENT: it has ended, or none runs; INVALID: several run, and none is named.
     """

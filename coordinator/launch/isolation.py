@@ -180,7 +180,6 @@ class Isolation:
         """Land what was gathered, then call `finish` with the target's new commit (empty: there was
         nothing to land). `verifying` gets the process that verifies it.
 
-
         Raises:
             Refusal: why nothing landed.
         """
@@ -325,7 +324,6 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
 def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
     """Put reassigned partial work into the worktree, file by file, where the file is as it was when
     that work began. The rest is in the prompt, as a difference.
-
 
     Raises:
         Refusal: STORAGE.

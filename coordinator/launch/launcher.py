@@ -44,7 +44,6 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 class Landing(NamedTuple):
     """Where agents work, and how their work gets to the branch.
 
-
     Attributes:
         isolated: each agent works in a git worktree of its own, and what it did has to land.
         verify: a command for the shell; where it fails on what would land, that does not land.

@@ -68,7 +68,6 @@ def tidy_up(
     Returns how many were still at work, and the worktrees with work that did not land. None if that
     is done already, or if there is nothing to do.
 
-
     Raises:
         OSError: the folder of the run cannot be written to.
     """

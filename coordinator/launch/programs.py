@@ -67,7 +67,6 @@ class Programs:
     def begin(self, post: Post, number: int) -> tuple[Running, str]:
         """Start it at its task. Returns also the session that it continues, if there is one.
 
-
         Raises:
             OSError: it cannot be started.
             Refusal: nor can its session be had, or the prompt is too long.

@@ -120,7 +120,6 @@ def recover(state: StateDir, ask: Ask) -> str | None:
 def bring_forward(state: StateDir, ask: Ask) -> str | None:
     """`recover`, for a landing that has the turn: then the process of an older record is dead.
 
-
     Raises:
         Refusal: LOCKED, STORAGE.
     """

@@ -32,7 +32,6 @@ NAMED_MAX = 5
 class Merges:
     """The result for the files that both sides changed.
 
-
     Attributes:
         entries: path -> what the landing has in the place of what the target has.
         clashes: path -> what does not fit together, in words.
@@ -92,7 +91,6 @@ def _merge_file(git: Git, mine: Entry, other: Entry, intent: str, since: str
 def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[str, list[str]]:
     """The differing regions of these files, by path; files without a known answer are left out. In
     a new file all regions differ.
-
 
     Raises:
         GitError

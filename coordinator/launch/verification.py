@@ -68,7 +68,6 @@ class Verification:
         """Check by the command that the first of these may land. It is run on the last of them,
         which contains all of them, and on fewer if that fails. `started` gets its processes.
 
-
         Raises:
             Refusal: VERIFY_FAILED: it failed on the first, took too long, or the launch was
                 stopped; STORAGE.
@@ -152,7 +151,6 @@ class Verification:
                started: Callable[[Running], None]) -> Running:
         """Start the process. The command runs only after `started` has returned, because the
         cleanup after a killed launcher knows no other processes.
-
 
         Raises:
             OSError: it cannot be started.

@@ -82,7 +82,6 @@ def find_target(root: Path) -> Target:
 def check_at_rest(target: Target) -> None:
     """Check that no merge or the like is under way there: nothing could land.
 
-
     Raises:
         Refusal: INVALID.
     """
@@ -269,7 +268,6 @@ def _kept(why: str) -> Refusal:
 
 def record(git: Git, tree: str, parents: list[str], message: str) -> str:
     """A commit of this tree, by the person whom git is set up for; its id.
-
 
     Raises:
         GitError: the disk refused.

@@ -34,7 +34,6 @@ Context = ServerRequestContext[Any, Any]
 class Caller:
     """What a call says about its caller. All of it may be made up: it is the client's word.
 
-
     Attributes:
         client: how the client program names itself.
         meta: the call's `_meta`.
@@ -49,7 +48,6 @@ class Caller:
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The result of a call.
-
 
     Attributes:
         reply: the coordinator's own, or what it refused.
@@ -69,7 +67,6 @@ async def carry_out(
 ) -> Outcome:
     """Ask what a tool asks. An agent without hooks gets its notices with every call, because it has
     no other way to hear them.
-
 
     Raises:
         Refusal: INVALID, LIMIT: nothing was asked.
@@ -132,7 +129,6 @@ def make_server(
     marks: Callable[[Caller], tuple[str, ...]] = lambda caller: (),
 ) -> Server[Any]:
     """A server whose calls are answered by `serve`. A raised `Refusal` is an answer, too.
-
 
     Args:
         used: whether this repository uses coord at all; where it does not, there are no tools.

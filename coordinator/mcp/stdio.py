@@ -150,7 +150,6 @@ class StdioServer:
     async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
         """The speaker of this call; a new one is registered.
 
-
         Raises:
             Refusal: UNAUTHORIZED, and what the coordinator refused.
         """

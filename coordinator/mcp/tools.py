@@ -100,7 +100,6 @@ class Tool:
         """Make the request of a call with these arguments. A null counts as missing, unless the
         field may be any JSON.
 
-
         Raises:
             Refusal: INVALID, naming the field; LIMIT.
         """

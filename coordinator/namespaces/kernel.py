@@ -95,7 +95,6 @@ def unshare(flags: int) -> None:
 def enter(descriptor: int, flags: int) -> None:
     """Enter the namespace of a descriptor.
 
-
     Raises:
         OSError.
     """
@@ -105,7 +104,6 @@ def enter(descriptor: int, flags: int) -> None:
 def make_tree_shared() -> None:
     """In a new mount namespace: let mounts from outside come in, and own mounts reach the
     namespaces made in here, but let none out.
-
 
     Raises:
         OSError.
@@ -138,7 +136,6 @@ def mount_read_only(source: int, over: int | None = None) -> None:
 def mount_apart(source: int, over: int) -> None:
     """Show what a descriptor names also at the place of another one, without what is mounted over
     it at its own place.
-
 
     Raises:
         OSError.
@@ -180,7 +177,6 @@ def unmount(descriptor: int) -> None:
 
 def mount_of(descriptor: int) -> int:
     """The number of a descriptor's mount; no two have it at one time.
-
 
     Raises:
         OSError.

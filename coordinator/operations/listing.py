@@ -116,7 +116,6 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
 def _check_nul(value: Any, where: str) -> None:
     """Check that no text in a request holds a NUL. No path, no git name and no terminal allows one.
 
-
     Raises:
         Refusal: INVALID, naming the field.
     """

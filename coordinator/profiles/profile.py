@@ -222,7 +222,6 @@ def load(name: str, root: Path) -> Profile:
     """The profile called `name`, as seen from the repository at `root`. An untrusted one in the
     repository is passed over.
 
-
     Raises:
         Refusal: INVALID, naming the file and the line or key; or the names that there are.
             UNTRUSTED: there is only one that nobody trusted.
@@ -287,7 +286,6 @@ def _counts(name: str, root: Path, data: bytes) -> bool:
 
 def _bytes(file: Path) -> bytes | None:
     """The content of a profile's file; None if there is none.
-
 
     Raises:
         Refusal: STORAGE.

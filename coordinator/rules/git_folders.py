@@ -41,7 +41,6 @@ _VALUED = frozenset({"-b", "--branch", "-o", "--origin", "-u", "--upload-pack", 
 class Folder(NamedTuple):
     """The folder of a git command, seen from the beginning of the whole command.
 
-
     Attributes:
         path: the folder; empty: where the whole begins.
         made: the folder at or above it that the command has made a repository by then, if it has;

@@ -24,7 +24,6 @@ def committed(data: bytes) -> tuple[list[str], set[str]]:
     """Of `git commit --dry-run --porcelain -z`: the files, and those of them that the commit takes
     from the working tree, not only from the index.
 
-
     Raises:
         ValueError: it is no such listing.
     """

@@ -34,7 +34,6 @@ class Change:
     `scope` is the path's own (see `words.resource_names`). A submodule's content is in a repository
     of its own.
 
-
     Attributes:
         regions: scopes of the regions that it changes; empty: not known, so the whole file.
         merged: what lands has the target's changes of it, too.

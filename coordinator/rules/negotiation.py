@@ -68,7 +68,6 @@ def no_longer_than(
     """The latest time (ISO text) until which a holder that passes others in the queue may keep
     `asked`.
 
-
     Args:
         handed: each lease that is handed on, with the instant past which it could not be renewed.
 

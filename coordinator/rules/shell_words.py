@@ -58,7 +58,6 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
     variables, `sudo`, `timeout 60`). Redirections in it are `Sign`s, without the number before
     them. An unreadable part (an open quote) ends the reading of its line.
 
-
     Args:
         plain: a plain `sh` runs it, which knows neither `[[ a > b ]]` nor `((a > b))`.
     """

@@ -25,7 +25,6 @@ Outcome = Literal["good", "broken", "base", "committed", "flaky", "untold"]
 class Work(NamedTuple):
     """The work that a task had left when it was done.
 
-
     Attributes:
         n: its number; work is in the order of these.
         task: whose it is.
@@ -43,7 +42,6 @@ class Work(NamedTuple):
 
 class Unit(NamedTuple):
     """Works that pass or fail together.
-
 
     Attributes:
         works: numbers of finished work, in order; none for what was committed by hand.
@@ -70,7 +68,6 @@ class Unit(NamedTuple):
 
 class Findings(NamedTuple):
     """The result of a verification.
-
 
     Attributes:
         good: units that the command passes with, in order; they are in the next base.

@@ -72,7 +72,6 @@ def put_back(state: StateDir, home: Path, name: str) -> list[str]:
     completely gone (`git clean -fdx`, a checkout). Returns their names. A person's own file stays
     as it is. So does their home, because another repository may have taken coord out there.
 
-
     Raises:
         Refusal: STORAGE.
     """

@@ -80,7 +80,6 @@ class Wirer:
     def plan(self, profile: Profile) -> list[Change]:
         """The changes of wiring this profile; empty if it is wired already.
 
-
         Raises:
             Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
         """
@@ -127,7 +126,6 @@ class Wirer:
 
     def unplan(self, profile: Profile) -> list[Change]:
         """The changes of taking the wiring out.
-
 
         Raises:
             Refusal: INVALID: a settings file with a syntax error.
@@ -234,7 +232,6 @@ class Wirer:
 
     def text(self, profile: Profile, entry: Entry, base: Path | None) -> str:
         """The content of a file of these settings: coord's, and that of `base`, if it exists.
-
 
         Raises:
             Refusal: INVALID: `base` cannot be read, or has a syntax error.

@@ -24,7 +24,6 @@ class BadToml(ValueError):
 def read_at(text: str, path: Sequence[str]) -> Any:
     """The value at `path`; None if there is none.
 
-
     Raises:
         BadToml.
     """
@@ -66,7 +65,6 @@ def with_member(text: str, path: Sequence[str], value: Any) -> str:
 def stripped(text: str, marks: Sequence[str]) -> str | None:
     """The text without what coord has put in, and without the tables that this leaves empty; None
     if nothing else is left.
-
 
     Raises:
         BadToml.
