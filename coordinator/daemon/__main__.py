@@ -40,7 +40,6 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
     """Run until stopped. A refusal to start is printed and kept for the program that started the
     daemon.
 
-
     Args:
         stays: it does not end for want of work: somebody watches over it.
         tell: a descriptor of whoever started us, for the refusal.

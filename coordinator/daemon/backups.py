@@ -78,7 +78,6 @@ def _copies(state: StateDir) -> list[Path]:
 def check_not_gone(state: StateDir) -> None:
     """Refuse to begin with an empty database where leases and a backlog existed.
 
-
     Raises:
         Refusal: STORAGE: there is no database, an empty file, or one that knows less than a copy
             of it (its log is gone, or it is an older one), and the copy is there.

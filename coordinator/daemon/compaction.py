@@ -68,7 +68,6 @@ class Compaction:
         """See `requests.Compact`. A cancelled compaction keeps what it has done, and the next one
         continues.
 
-
         Raises:
             Refusal: what kept it from going on.
         """

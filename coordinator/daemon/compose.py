@@ -106,7 +106,6 @@ class Daemon:
     async def run(self) -> None:
         """Serve until stopped.
 
-
         Raises:
             Refusal: it cannot start; nothing was changed.
         """

@@ -80,7 +80,6 @@ class Ground:
         parts must have been in place within the last FRESH_S. After a commit the database must
         still be the one that others will read.
 
-
         Raises:
             Refusal: SHUTTING_DOWN.
         """

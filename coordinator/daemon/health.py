@@ -112,7 +112,6 @@ class TaskLogs:
                      ) -> rq.TaskLogLines:
         """The new lines. After `wait_s` seconds, or when the asker is `gone`, there may be none.
 
-
         Raises:
             Refusal: UNKNOWN_TASK; INVALID: it waits too long.
         """

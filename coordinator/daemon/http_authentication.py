@@ -89,7 +89,6 @@ class HttpAuthentication:
     async def _without_token(self, request: Request) -> Response | None:
         """The answer to a request that needs no token; None if this one does.
 
-
         Raises:
             Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED: of a page.
         """
@@ -108,7 +107,6 @@ class HttpAuthentication:
 
     def _check_names(self, request: Request) -> None:
         """Refuse web pages of another origin, and names that resolve to this machine.
-
 
         Raises:
             Refusal: UNAUTHORIZED.
@@ -159,7 +157,6 @@ def token_of(request: Request) -> str | None:
 
 def check_still_admitted(request: Request) -> None:
     """Check that the token of a request whose answer continues is still valid.
-
 
     Raises:
         Refusal: UNAUTHORIZED.

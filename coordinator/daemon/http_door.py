@@ -77,7 +77,6 @@ class HttpDoor:
     async def open_page(self, request: rq.PageOpen, token: str | None) -> rq.PageOpened:
         """See `requests.PageOpen`. `token`: that of the asking agent; None for a person.
 
-
         Raises:
             Refusal: INVALID: the port of the settings is taken; UNAUTHORIZED: an agent asks, and
                 the door is shut.

@@ -270,7 +270,6 @@ def _listening(port: int) -> socket.socket:
     """A listening socket. Two sockets that are bound to one port at the same moment collide only
     when they listen. If any port will do, the later one takes another.
 
-
     Raises:
         Refusal: INVALID: the port is taken.
     """
@@ -361,7 +360,6 @@ async def _params(request: Request, operation: Operation, further: HttpPath | No
 
 def _check_path(name: str, path: Mapping[str, Any], given: Mapping[str, Any]) -> None:
     """Refuse values beside the path that contradict it, because one of the two would be overlooked.
-
 
     Raises:
         Refusal: INVALID.

@@ -67,7 +67,6 @@ class Guarded:
 class Listeners(NamedTuple):
     """The functions that are told of sessions.
 
-
     Attributes:
         ended: called with an agent whose session was to end with its first process, and has.
         tell: called with an agent and what it should know of what it holds.

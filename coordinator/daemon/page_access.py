@@ -127,7 +127,6 @@ class PageAccess:
         """The proof, for a page's challenge, that this is its coordinator. The page's own seal is
         the key, so nothing of another page is disclosed.
 
-
         Args:
             page: the middle part of the page's token.
             port: where this coordinator listens; a proof for another port is worth nothing.

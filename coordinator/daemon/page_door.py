@@ -198,7 +198,6 @@ class PageDoor:
 async def _read(request: Request, shape: type[_T]) -> _T:
     """Read what a page sent.
 
-
     Raises:
         Refusal: INVALID, LIMIT.
     """

@@ -162,7 +162,6 @@ class RequestRouter:
     def metrics(self) -> str:
         """The text for Prometheus.
 
-
         Raises:
             Refusal: STORAGE.
         """

@@ -29,7 +29,6 @@ log = logging.getLogger("coord.requests")
 class Asker:
     """Who asks for what, until when, and whether it takes effect once.
 
-
     Attributes:
         operation: None: the daemon itself asks, for what it has to do.
         deadline: until when the request waits (the loop's time).

@@ -185,7 +185,6 @@ class UnjoinedCommands:
 def check_outside(root: Path) -> None:
     """Check that this process is in no session. If it is, a coordinator is started outside.
 
-
     Raises:
         Refusal: BAD_TRANSITION: another one serves in a moment.
     """

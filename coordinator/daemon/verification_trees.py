@@ -52,7 +52,6 @@ class Change(NamedTuple):
 class Plan(NamedTuple):
     """The plan of a verification.
 
-
     Attributes:
         base: the commit that it begins with.
         units: in order; those of no task are what was committed meanwhile.
@@ -195,7 +194,6 @@ class VerificationTrees:
         """What to verify. `base` is its commit, head and number; `leased`: whether an unfinished
         task holds a path now.
 
-
         Raises:
             Unmakeable; GitError; OSError.
         """
@@ -236,7 +234,6 @@ class VerificationTrees:
     def keep_base(self, commit: str) -> None:
         """Have git keep this as the base. Earlier trees are not needed any more.
 
-
         Raises:
             GitError.
         """
@@ -247,7 +244,6 @@ class VerificationTrees:
     def flattened(self, commit: str, head: str) -> str:
         """The same tree as a commit that has only `head` before it. Otherwise git would keep all
         trees that were ever verified.
-
 
         Raises:
             GitError.
@@ -350,7 +346,6 @@ class VerificationTrees:
                  ) -> tuple[dict[str, Change], bool]:
         """What was committed between two commits and is not finished work, and whether something of
         it has to wait because an unfinished task holds it.
-
 
         Raises:
             GitError.

@@ -58,7 +58,6 @@ class Verifier:
     """The verifier of one daemon. It is used from the loop's thread, except where a method says
     otherwise.
 
-
     Args:
         look: runs a reading against one committed snapshot; a `Refusal` is a value.
         open_reader: a connection for the thread.
@@ -253,7 +252,6 @@ class _Runs:
 
     def told(self, plan: Plan, findings: Findings, *, anew: bool) -> Result:
         """The result, in the service's words.
-
 
         Raises:
             GitError.

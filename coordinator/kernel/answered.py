@@ -84,7 +84,6 @@ class AwaitedRow(Row, frozen=True):
 def find_answer(svc: Service, view: View, asker: str | None, asked: Once) -> msgspec.Raw | None:
     """The answer that this asker got to this request before; None if it was not asked, or refused.
 
-
     Raises:
         Refusal: CONFLICT: another request had this key.
     """

@@ -68,7 +68,6 @@ def refused(svc: Service, agent: str, tried: Sequence[Tried], refusal: Refusal, 
             actor: Actor) -> Refusal:
     """Record the outcome of a candidate and take its remedy. Returns what the agent is told.
 
-
     Raises:
         Unready: what its next attempt needs has to be looked at.
     """

@@ -51,7 +51,6 @@ def is_file(place: str, word: str) -> bool:
 def look_at_unlanded(svc: Service, work: rq.Unlanded) -> list[Unlanded]:
     """What a branch changed and did not land. Runs git and reads files, so it is for a worker.
 
-
     Raises:
         Refusal: STORAGE: git cannot read it.
     """

@@ -182,7 +182,6 @@ def check_at_rest(service: Service, tasks: Iterable[str | None]) -> None:
 def check_wait(service: Service, wait_s: float) -> None:
     """Check that a request waits no longer than any may (seconds).
 
-
     Raises:
         Refusal: INVALID.
     """
@@ -194,7 +193,6 @@ def check_wait(service: Service, wait_s: float) -> None:
 
 def check_give(give_s: float) -> None:
     """Check that something is given for a possible time (seconds).
-
 
     Raises:
         Refusal: INVALID.

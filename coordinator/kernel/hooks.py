@@ -71,7 +71,6 @@ class Slice:
         afterwards; None if it leaves nothing. Called before the first record. `landed`: the commit
         that landed.
 
-
         Raises:
             Unready: the files have to be looked at.
         """
@@ -99,7 +98,6 @@ class Slice:
 
     def offer_task(self, svc: Service, tx: Tx, agent: str) -> TaskRow | None:
         """The task that a blocked agent is sent to; None if there is none.
-
 
         Raises:
             Unready: files of the next tasks have to be looked at.

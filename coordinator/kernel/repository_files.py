@@ -54,7 +54,6 @@ _NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errn
 class Bytes:
     """The content of a path.
 
-
     Attributes:
         hash: the content's name (None: no file or link there).
         data: its bytes, or a link's target (None: absent, too large, or it may not be read).
@@ -150,7 +149,6 @@ def list_below(svc: Service, worktree: str | None, resource: Resource) -> list[s
 def check_place(svc: Service, worktree: str | None, path: str) -> None:
     """Check that the directory of a new file is there.
 
-
     Raises:
         Refusal: INVALID.
     """
@@ -200,7 +198,6 @@ def pour(svc: Service, stream: IO[bytes]) -> Bytes:
 def from_git(svc: Service, git: Git, entries: Mapping[str, tuple[str, str]]) -> dict[str, Bytes]:
     """Git's contents as they would be in the working tree, by path. `entries`: path (from git's own
     root) -> (mode, id). An entry that is neither a file nor a link is left out.
-
 
     Raises:
         GitError: git cannot read them.

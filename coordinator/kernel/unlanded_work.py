@@ -16,7 +16,6 @@ from coordinator.words.resource_names import path_scope
 def look_at_unlanded(svc: Service, tx: Tx, work: rq.Unlanded) -> list[branches.Unlanded]:
     """What a branch changed and did not land, as it was looked at before.
 
-
     Raises:
         Unready: it was not. Refusal: INVALID: no launch made this worktree; what git said.
     """

@@ -198,7 +198,6 @@ def _bears(path: Path, seal: str, *, flags: int = apsw.SQLITE_OPEN_READONLY) -> 
 def check_seal(path: Path, seal: str) -> None:
     """Check that a database was made for this state directory.
 
-
     Raises:
         apsw.Error: it cannot be read.
         Refusal: FOREIGN.

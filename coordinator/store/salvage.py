@@ -233,7 +233,6 @@ def rescue(
     """Fill `db` with what came back, in one transaction, and set its counters above everything that
     may have been given.
 
-
     Args:
         db: a copy of the newest good backup, or a fresh database (`base` is `nothing` then).
         floor: counter -> a number that is known, from elsewhere, to have been given.

@@ -65,7 +65,6 @@ _DIR_ENDINGS = ("/", "/.", "/..")
 class Resource(msgspec.Struct, frozen=True, gc=False):
     """What a lease is on.
 
-
     Attributes:
         name: the canonical display: a repo-relative POSIX path (a directory ends in `/`), a glob,
             `path::Qualified.name`, or `word:part:…`. One resource has one name.

@@ -44,7 +44,6 @@ def in_words(bad: Exception) -> str:
 def choices(bad: Exception, kind: Any) -> list[str]:
     """The possible values of the field, if its value is none of them; otherwise empty.
 
-
     Args:
         kind: the type that it was read as.
     """

@@ -115,7 +115,6 @@ def check_name(name: str) -> None:
 def _check_new(name: str) -> None:
     """Check that a new agent may have this name.
 
-
     Raises:
         Refusal: INVALID.
     """

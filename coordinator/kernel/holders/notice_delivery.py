@@ -69,7 +69,6 @@ def _changes(
 ) -> str:
     """The changes in files since the agent read them. From then on the agent knows them.
 
-
     Raises:
         Unready: they have to be looked at.
     """

@@ -44,7 +44,6 @@ def entry(
     """Work out the agreement that would let the asker share these leases of the holder. All of it
     was looked at. `me`: the name of the answering agent in a command.
 
-
     Raises:
         Refusal: INVALID, BAD_TRANSITION: they cannot be shared so. Unready.
     """
@@ -174,7 +173,6 @@ def _beside(tx: Tx, lease: LeaseRow, name: str) -> list[LeaseRow]:
 
 def _check_same_files(row: UnlockRow, asked: Resource, leases: Sequence[LeaseRow], me: str) -> None:
     """Check that both sides share the same files.
-
 
     Raises:
         Refusal: BAD_TRANSITION.

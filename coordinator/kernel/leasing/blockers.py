@@ -105,7 +105,6 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
                   asking: Asking = PLAINLY) -> Blockers:
     """Find everything that blocks the holder now.
 
-
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
     """

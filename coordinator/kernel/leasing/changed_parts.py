@@ -25,7 +25,6 @@ def since(svc: Service, tx: Tx, path: str, before: str | None) -> list[Resource]
     """The parts in which the main tree's file differs from a kept content. None if more than single
     parts differ, or if the content is not kept.
 
-
     Raises:
         Unready: the file has to be looked at.
     """

@@ -86,7 +86,6 @@ def find(
 
     `before`: its place in the queue for the same.
 
-
     Raises:
         Unready: the way is long; it is walked outside of the transaction.
     """

@@ -37,7 +37,6 @@ def was_there(svc: Service, tx: Tx, lease: LeaseRow, part: Located) -> Was:
     """What this part of a leased resource held when its lease began. A wider part gets the present
     content with this part put back.
 
-
     Raises:
         Unready: it was not looked at. Refusal: what the look met.
     """
@@ -72,7 +71,6 @@ def stood_there(svc: Service, tx: Tx, paths: Sequence[str]) -> dict[str, str | N
 
     If the last seen content is also the present one, it may be the moved file, because the watcher
     may see the next change while it reports the first. Then git is asked, too.
-
 
     Raises:
         Unready: the files have to be looked at, or git has to be asked.

@@ -33,7 +33,6 @@ def is_turn_name(name: str) -> bool:
 def turn_in(tree: str | None) -> Located:
     """The resource of a turn in this tree.
 
-
     Args:
         tree: the linked worktree, or the top of a repository of its own below the root; None: the
             main working tree.

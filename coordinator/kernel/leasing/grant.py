@@ -291,7 +291,6 @@ def _around(region: Resource, whole: Bytes) -> list[tuple[str, str]]:
 def _content_of(tx: Tx, located: Located) -> Bytes:
     """The present content of a file, or of a region of one.
 
-
     Raises:
         Unready; Refusal: what the look met.
     """

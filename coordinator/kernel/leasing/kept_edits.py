@@ -76,7 +76,6 @@ def note_command(svc: Service, tx: Tx, agent: str, words: Collection[str]) -> No
     exception is a file that went back to an earlier content although no word of the command names
     it.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -102,7 +101,6 @@ def hand_back(tx: Tx, agent: str, parent: str) -> None:
 
 def look_at(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> None:
     """Require all that a check has to know, before anything is recorded. `few`: as in `check`.
-
 
     Raises:
         Unready: it was not.
@@ -162,7 +160,6 @@ def _suspects(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> list[Ke
     """The files that may have lost an edit of this agent. Work in a launch's own worktree is
     checked when it lands.
 
-
     Raises:
         Unready: an edit of one has ended since it was looked at.
     """
@@ -180,7 +177,6 @@ def _record(tx: Tx, agent: str, name: str, worktree: str | None,
 
 def _content(svc: Service, tx: Tx, file: KeptFile) -> str | None:
     """The name of the present content; empty if there is no file; None if nobody can tell.
-
 
     Raises:
         Unready: it has to be looked at.

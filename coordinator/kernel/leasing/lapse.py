@@ -80,7 +80,6 @@ def close_group(svc: Service, tx: Tx, which: Lapsed, *, unseen: str = "") -> End
     `unseen`: why the files could not be looked at. Then they are not compared, and the review says
     so.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -108,7 +107,6 @@ def silent(view: View) -> list[str]:
 def fall_silent(svc: Service, tx: Tx, name: str, *, unseen: str = "") -> Ending:
     """Mark an agent as stale that was silent for too long, and expire what it holds.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -124,7 +122,6 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
               log_tail: str = "") -> Ending:
     """Let an agent leave, with its sub-agents. Its leases are released if it leaves cleanly, and
     expire otherwise.
-
 
     Raises:
         Unready: the files have to be looked at.
@@ -210,7 +207,6 @@ def end_alone(svc: Service, tx: Tx, row: LeaseRow, reason: str, why: str, *,
     something under it had changed. `now_at`: where the file is now, if it was moved; `over`: the
     content that was replaced there.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -231,7 +227,6 @@ def flag_overridden(
 ) -> partial_work.Flagged | None:
     """The review of what one holder had changed under leases that a person is about to end by
     force; None if nothing changed. `by`: that person, or the agent in whose name it is done.
-
 
     Raises:
         Unready: the files have to be looked at.

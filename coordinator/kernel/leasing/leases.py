@@ -262,7 +262,6 @@ def had_by_another(blockers: Blockers, located: Sequence[Located], req: rq.Acqui
     """Check that the agent has none of this yet. A present holder may be another agent of the same
     name.
 
-
     Raises:
         Refusal: LOCKED.
     """

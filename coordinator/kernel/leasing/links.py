@@ -45,7 +45,6 @@ def noted_links(view: View, noted: Sequence[Wanted]) -> list[Wanted]:
     """Like `with_links` for a stored list: links on the way are listed already, and their targets
     are not added again.
 
-
     Raises:
         Unready: they were not looked at yet.
     """
@@ -59,7 +58,6 @@ def as_they_lead(tx: Tx, located: Sequence[Located],
                  asked: Mapping[str, str]) -> list[Located]:
     """What the waiters for these mean now. If a link leads elsewhere since they asked, its present
     target counts and not the former one. `asked`: the former contents, by name.
-
 
     Raises:
         Unready: that was not looked at yet.

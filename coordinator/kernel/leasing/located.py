@@ -34,7 +34,6 @@ def check_count(svc: Service, count: int) -> None:
 def locate(svc: Service, view: View, texts: Sequence[str], cwd: str | None) -> list[Located]:
     """Locate the typed names as they were looked at. The same resource twice counts once.
 
-
     Raises:
         Refusal: INVALID, OUTSIDE_REPO, LIMIT.
         Unready: one of them was not looked at yet.
@@ -87,7 +86,6 @@ def locate_name(
 ) -> Located:
     """Locate a resource of this canonical name. If a file stands in place of a directory above it,
     the name alone counts, because work that changes one into the other leases both.
-
 
     Raises:
         Refusal: OUTSIDE_REPO, LIMIT, STORAGE.

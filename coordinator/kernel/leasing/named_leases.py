@@ -104,7 +104,6 @@ def _add_taken(svc: Service, tx: Tx, rows: list[LeaseRow]) -> list[LeaseRow]:
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
     """What one request was granted and still has.
 
-
     Raises:
         Refusal: STALE_TOKEN, UNKNOWN_LEASE.
     """
@@ -167,7 +166,6 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
 def _parts(tx: Tx, agent: str, file: Resource) -> list[LeaseRow]:
     """Leases on regions of a file that is named as a whole: all of the agent's own, otherwise all
     of one other holder.
-
 
     Raises:
         Refusal: NOT_HOLDER: several others have some.

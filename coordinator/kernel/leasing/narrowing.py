@@ -42,7 +42,6 @@ def kept(
     """The named parts, checked: each lies in one of these leases, and none in what is asked for.
     `me`: the name of the answering agent in a command.
 
-
     Raises:
         Refusal: INVALID, LIMIT, OUTSIDE_REPO, REGION_UNKNOWN, BAD_TRANSITION.
         Unready: they were not looked at.
@@ -114,7 +113,6 @@ def hold(svc: Service, tx: Tx, parts: Sequence[Kept]) -> list[rq.Lease]:
 
 def _check_unchanged(svc: Service, tx: Tx, row: UnlockRow, lease: LeaseRow, me: str) -> None:
     """Check that the former content of a region's part is unchanged. Only then it may be kept.
-
 
     Raises:
         Refusal: BAD_TRANSITION. Unready: it was not looked at.

@@ -101,7 +101,6 @@ def changed_since(
     `now_at`: the present name of the one lease; `over`: the content that was replaced there.
     `shared`: also what other parties of an agreement continue with; their work is included.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -124,7 +123,6 @@ def changed_since(
 
 class _Work(NamedTuple):
     """What was looked at to compare leased resources with their former state.
-
 
     Attributes:
         needs: leases on more than a part of a file, and what each is compared by.
@@ -226,7 +224,6 @@ def _is_together(tx: Tx, regions: Rewound) -> bool:
 
 def together(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
     """Files that a review has as a whole, because the work in their parts cannot be told apart.
-
 
     Raises:
         Unready: the files have to be looked at.
@@ -399,7 +396,6 @@ def needed(svc: Service, rows: Sequence[LeaseRow]) -> list[AnyNeed]:
 def look_at(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> None:
     """Require all that closing these leases has to know, before anything is recorded.
 
-
     Raises:
         Unready: it was not.
     """
@@ -443,7 +439,6 @@ def path_of(row: LeaseRow) -> str:
 
 def content(tx: Tx, path: str) -> Bytes:
     """The content at an absolute path.
-
 
     Raises:
         Unready: it has to be looked at.

@@ -27,7 +27,6 @@ def contents(tx: Tx, located: Sequence[Located], before: str | None) -> dict[str
     """The kept content of each requested file, by the resource's name: as it was when the agent
     first asked (`before`: its place in the queue), otherwise as it was looked at now.
 
-
     Raises:
         Unready: the file of a region was not looked at.
     """
@@ -59,7 +58,6 @@ def then(tx: Tx, acquisition: str) -> dict[str, str]:
 
 def changed(tx: Tx, acquisition: str, wanted: Sequence[Wanted]) -> list[rq.ChangedSince]:
     """What has changed since this waiter asked.
-
 
     Raises:
         Unready: it was not looked at.

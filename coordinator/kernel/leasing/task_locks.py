@@ -29,7 +29,6 @@ from coordinator.words.resource_names import Located, is_task, task_resource
 def check_known(tx: Tx, located: Sequence[Located]) -> None:
     """Check that a named task exists.
 
-
     Raises:
         Refusal: UNKNOWN_TASK.
     """
@@ -68,7 +67,6 @@ def make_real(tx: Tx, leases: list[LeaseRow]) -> None:
 def check_apart(tx: Tx, asked: UnlockRow, handed: Sequence[LeaseRow], me: str) -> None:
     """Check that the holder of a task keeps nothing that overlaps what is handed over. Otherwise
     both would hold that.
-
 
     Raises:
         Refusal: BAD_TRANSITION.

@@ -150,7 +150,6 @@ def everybody(svc: Service, view: View) -> list[str]:
 def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     """Grant to this waiter if nothing blocks it now. Returns whether it was granted.
 
-
     Raises:
         Unready: lapsed leases have to be closed before, or files to be looked at.
         Refusal: it cannot be served: what it waits for lies outside by now, or is too large.
@@ -211,7 +210,6 @@ def _waited_in_vain(svc: Service, tx: Tx, waiter: WaiterRow) -> None:
 
 def look_before_approval(tx: Tx, waiter: WaiterRow) -> None:
     """Require what the waiter's answer tells, before an approval records anything.
-
 
     Raises:
         Unready.

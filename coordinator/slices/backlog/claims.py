@@ -114,7 +114,6 @@ def claim_needs(svc: Service, view: View, req: rq.TaskClaim) -> list[AnyNeed]:
 def _worktree(tx: Tx, cwd: str | None) -> str | None:
     """The linked worktree of this directory; None if it is the main one, or none at all.
 
-
     Raises:
         Unready: it was not looked at.
     """

@@ -151,7 +151,6 @@ def choose(
     offered, because its own reads would become stale. `worktree`: the linked worktree that it works
     in.
 
-
     Raises:
         Unready: files have to be looked at, or lapsed leases to be closed before.
     """

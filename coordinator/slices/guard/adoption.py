@@ -47,7 +47,6 @@ def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
     """Lease a file to the agent whose command wrote it, unless something blocks it now. Of a
     renamed file both names are leased.
 
-
     Raises:
         Unready: the file has to be looked at.
     """
@@ -73,7 +72,6 @@ def adopt(svc: Service, tx: Tx, adoption: Adopted) -> bool:
 def _moved(svc: Service, tx: Tx, adoption: Adopted) -> tuple[Located, Before] | None:
     """The name that a file was renamed from, with its kept content there. None if it was not
     renamed, or the content is unknown, or somebody has the name, or something is there again.
-
 
     Raises:
         Unready: the name has to be looked at.
@@ -101,7 +99,6 @@ def _moved(svc: Service, tx: Tx, adoption: Adopted) -> tuple[Located, Before] | 
 def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
     """The place as a resource, if the agent could have it and has nothing of it.
 
-
     Raises:
         Unready: it has to be looked at.
     """
@@ -118,7 +115,6 @@ def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
 def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: Located) -> bool:
     """Whether another agent had the file under another name, a hard link, when it was written. Then
     it was not free, though it is now.
-
 
     Raises:
         Unready: its names were not looked at.
@@ -139,7 +135,6 @@ def _was_held_by_another_name(svc: Service, tx: Tx, adoption: Adopted, located: 
 def adopt_part(svc: Service, tx: Tx, agent: str, name: str, whole: str) -> bool:
     """Lease a region to the agent whose command changed it, unless something blocks it now.
     `whole`: the former content of its file, kept.
-
 
     Raises:
         Unready: the file has to be looked at.

@@ -38,7 +38,6 @@ TOLD_MAX = 3
 class Broken:
     """The code that an edit breaks.
 
-
     Attributes:
         resources: what is to be leased with it.
         whole: nobody can tell whom it breaks: it is one of the whole file.
@@ -53,7 +52,6 @@ class Broken:
 def broken(svc: Service, tx: Tx, agent: str, located: Located, need: Proposed,
            parts: Parts) -> Broken:
     """What this edit of a file breaks and the agent does not hold.
-
 
     Raises:
         Unready: it was not asked yet, or files were not looked at.

@@ -62,7 +62,6 @@ def tell(tx: Tx, *, agent: str, moved: Moved, since: str, busy: Collection[str])
     """Tell the others that a command of this agent moved what all share in git. Returns what the
     agent is told.
 
-
     Args:
         since: when its command began (UTC).
         busy: agents of whom a call ran meanwhile: a commit of their own files may be theirs.

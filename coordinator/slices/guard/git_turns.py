@@ -58,7 +58,6 @@ def tree_of(svc: Service, tx: Tx, folder: str, made: str = "") -> str | None:
     the main working tree. ELSEWHERE means a repository outside, in which nobody holds anything
     here.
 
-
     Args:
         made: a folder, absolute, that will be a repository by then.
 

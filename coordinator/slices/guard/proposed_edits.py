@@ -35,7 +35,6 @@ REGIONS_MAX = 40
 class Wanted:
     """What one call has to lease.
 
-
     Attributes:
         resources: regions and whole files.
         regions: the names of the regions, by file.
@@ -66,7 +65,6 @@ def needs(heard: HookCall) -> list[AnyNeed]:
 
 def wanted(svc: Service, tx: Tx, agent: str, heard: HookCall, files: Sequence[Located]) -> Wanted:
     """What this write has to lease. `files` are the files that its paths mean.
-
 
     Raises:
         Unready: the files were not looked at.
@@ -131,7 +129,6 @@ def open_windows(svc: Service, tx: Tx, actor: Actor, agent: str, heard: HookCall
     """What this write has to lease, with the write windows of the files that it leases by region.
     The refusal, if another's edit of one of them is in progress. A half-written file does not tell
     which regions an edit would change, so the window comes first.
-
 
     Raises:
         Unready: a file was not looked at since the last window of it closed.

@@ -112,7 +112,6 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
     agent holds, and since when it holds them (UTC), by path. What the command changed is the
     agent's own writing. Of the former contents the agent knows only what it has read.
 
-
     Raises:
         Unready: they were not looked at.
     """
@@ -135,7 +134,6 @@ def note_command(tx: Tx, agent: str, files: Sequence[Located],
 def note_shown(tx: Tx, agent: str, files: Sequence[Located], output: str) -> None:
     """A command of the agent has printed this. The agent has read those of these files whose
     present content the output shows. Some agents read only by commands.
-
 
     Raises:
         Unready: they were not looked at.
@@ -209,7 +207,6 @@ def note_edits(tx: Tx, agent: str, edits: Sequence[Edited]) -> None:
     """The agent has written regions of these files, whose bytes are kept. Of the other regions it
     knows what it has read. It has not seen what others changed since.
 
-
     Raises:
         Unready: they were not looked at.
     """
@@ -257,7 +254,6 @@ def _known_then(tx: Tx, edited: Edited, read: str) -> str:
 class Write:
     """The write that an agent is about to make.
 
-
     Attributes:
         files: the files.
         locked_at: when the agent's leases on them were granted, by name.
@@ -285,7 +281,6 @@ def stale(tx: Tx, agent: str, write: Write, receipt: list[ev.Event],
     `receipt`: what to record once the agent has been told, so that its next try passes if it uses
     the new content. `notes`: other changes in files of which the agent writes only regions. They
     are no reason to refuse.
-
 
     Raises:
         Unready: a file was not looked at.

@@ -49,7 +49,6 @@ def follow(svc: Service, tx: Tx, old: str, new: str, by: str | None = None, *,
     is on the file that replaced it. `is_dir`: it was a directory. The renamed file may have moved
     again meanwhile.
 
-
     Raises:
         Unready: lapsed leases there have to be closed before, or files to be looked at.
     """

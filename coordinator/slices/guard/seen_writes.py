@@ -125,7 +125,6 @@ def _is_seen_later(version: VersionRow | None, change: Seen) -> bool:
 class _Recording:
     """Recording the watcher's changes one by one, each with its writer.
 
-
     Attributes:
         versions: (path, content, its writer if that is known) of what is recorded.
         out: what is to be looked at.
@@ -230,7 +229,6 @@ def beyond(svc: Service, tx: Tx, divided: Divided) -> None:
     """Of a file that is held by its regions, lease the changed regions that nobody holds to the
     agent whose command changed them. If that agent is unknown, record them, or no list would have
     them.
-
 
     Raises:
         Unready: the file has to be looked at.

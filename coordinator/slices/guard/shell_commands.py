@@ -93,7 +93,6 @@ class Broken(NamedTuple):
 def checked_out(tx: Tx, command: str, cwd: str | None) -> list[commands.Either]:
     """The words of its `git checkout`s without a `--` that git takes for files of this repository.
 
-
     Raises:
         Unready: git was not asked yet.
     """
@@ -156,7 +155,6 @@ def places(
 ) -> list[Place]:
     """The places of the files that the command plainly names as its targets, and of those that it
     checks out (`files`). For a directory into which it puts something, only the new entry.
-
 
     Raises:
         Unready: these have to be looked at.
@@ -278,7 +276,6 @@ def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
     """Leases of ignored files that a command of this agent took. They end with the command, because
     they are logs and build products, which the next agent writes, too.
 
-
     Raises:
         Unready: the rules have to be looked at.
     """
@@ -332,7 +329,6 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
     tell the holders. Returns what the agent is told. Where commands of others ran, too, all are
     named, and it is recorded once.
 
-
     Raises:
         Unready: the files have to be looked at.
     """
@@ -366,7 +362,6 @@ def violation(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> lis
 def _of_others(svc: Service, tx: Tx, agent: str, broken: Sequence[Broken]) -> list[Broken]:
     """The changes that concern what others hold. If others hold parts of a file, only changes of
     these parts count. Each is returned with its holders.
-
 
     Raises:
         Unready: the files have to be looked at.

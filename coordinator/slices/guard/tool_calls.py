@@ -81,7 +81,6 @@ class Patience(NamedTuple):
 class Surroundings:
     """What the daemon knows beside a hook call itself.
 
-
     Attributes:
         can_add: whether the model reads what is added at this moment.
         patience: how long the call may be held.

@@ -96,7 +96,6 @@ def tell_of(svc: Service, tx: Tx, foreign: Foreign, busy: Collection[str] = ()) 
     holders of the changed parts, and record it. `busy`: agents with a call since the file had its
     former content. The write may be theirs.
 
-
     Raises:
         Unready: the file has to be looked at.
     """

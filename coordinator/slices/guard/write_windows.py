@@ -74,7 +74,6 @@ def open_one(svc: Service, tx: Tx, actor: Actor, agent: str, located: Located,
     """Take the window of a file. LOCKED if another has it; then the agent is queued for `wait_s`
     seconds and no longer, because an agent that gets it later would not be there to write.
 
-
     Raises:
         Unready: the file was not looked at.
     """
@@ -103,7 +102,6 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
     """LOCKED for a sub-agent that wants to write what its parent is writing (`edits`, files by
     name). The parent gets the window now, if it has none because it holds the file whole. The
     sub-agent is queued for `wait_s` seconds.
-
 
     Raises:
         Unready: the file was not looked at.
@@ -143,7 +141,6 @@ def close(svc: Service, tx: Tx, agent: str, files: Collection[str]) -> list[str]
     """The agent's edits of these files are over. Their windows close, what it wrote is recorded,
     and changes in others' regions are flagged. Returns what the agent is told. A file that cannot
     be compared stops nobody.
-
 
     Raises:
         Unready: the files have to be looked at.

@@ -57,7 +57,6 @@ class Impact:
               seconds: float | None = None) -> Outcome | str:
         """What a change of this file breaks, or why that is not known.
 
-
         Args:
             held: what the asker has leases on; not asked where `seconds` are given.
             seconds: how long that may take, where an agent waits for it and goes on without.

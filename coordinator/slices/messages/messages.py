@@ -285,7 +285,6 @@ def _render(row: MessageRow) -> str:
 def _reader(view: View, actor: Actor, req: rq.Messages, *, named: bool) -> str | None:
     """The agent whose messages are asked for; None for everybody's.
 
-
     Raises:
         Refusal: UNKNOWN_AGENT, UNAUTHORIZED.
     """

@@ -108,7 +108,6 @@ def _propose_values(svc: Service, request: rq.Propose, tx: Tx, actor: Actor) -> 
 def _check_form(request: rq.Propose) -> None:
     """Check what can be checked of a proposal before anything is looked at.
 
-
     Raises:
         Refusal: INVALID, LIMIT.
     """
@@ -373,7 +372,6 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
            actor: Actor) -> Any:
     """Lease what is to be written for the moment of the write, and note the whole in the journal.
     What somebody else holds is refused before a changed content.
-
 
     Raises:
         Refusal: LOCKED and the like; one of `free_windows.is_busy`: the plan is to be made anew.

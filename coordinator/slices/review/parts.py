@@ -35,7 +35,6 @@ NAMED_MAX = 10
 class Chosen:
     """What a verdict is about.
 
-
     Attributes:
         files: these, as far as they are meant: of a file of which only hunks are, from the content
             without them to the one with them.
@@ -151,7 +150,6 @@ def _check_editable(row: ReviewRow, request: rq.ReviewDecide,
                     files: Sequence[ReviewFileRow]) -> None:
     """Check that an edited text can be kept.
 
-
     Raises:
         Refusal: INVALID.
     """
@@ -170,7 +168,6 @@ def _check_editable(row: ReviewRow, request: rq.ReviewDecide,
 
 def _check_seen(row: ReviewRow, seen: str, file: ReviewFileRow) -> None:
     """Check that the verdict is based on the file's present contents.
-
 
     Raises:
         Refusal: VERSION_CHANGED.

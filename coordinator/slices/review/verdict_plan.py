@@ -54,7 +54,6 @@ NAMED_MAX = 10
 class Plan:
     """What a verdict would do.
 
-
     Attributes:
         steps: files to be written, in order; none: it writes no file.
         keeps: contents that are overwritten, or were made: to be kept.
@@ -117,7 +116,6 @@ def may(view: View, request: rq.ReviewDecide | rq.ReviewUndo, row: ReviewRow) ->
 def free_to_write(svc: Service, tx: Tx, row: ReviewRow, made: Plan) -> None:
     """Check that nobody holds the files of a plan, or in files of which others hold parts what it
     writes, and that nobody is writing one of these.
-
 
     Raises:
         Refusal: LOCKED; with `window` where that is over in a moment.
@@ -384,7 +382,6 @@ class _Look:
 
     def _merged(self, file: ReviewFileRow, now: Bytes, plan: Plan) -> str:
         """The present content without the partial work; its name.
-
 
         Raises:
             Refusal: VERSION_CHANGED: that is not possible without destroying later work.

@@ -189,7 +189,6 @@ def rank_ready(svc: Service, tx: Tx, most: int) -> dict[str, float]:
 def _subject(svc: Service, view: View, text: str, cwd: str | None) -> Resource:
     """The subject of a hint: a task, by its id, or a resource.
 
-
     Raises:
         Refusal: UNKNOWN_TASK, INVALID, OUTSIDE_REPO.
         Unready: it was not looked at.

@@ -53,7 +53,6 @@ def look(svc: Service, tx: Tx, task: TaskRow, landed: str | None) -> Finished | 
     """What it has left; None if nothing is verified, or it has changed nothing. The bytes are kept.
     Called before the first record.
 
-
     Raises:
         Unready: the files have to be looked at.
     """

@@ -51,7 +51,6 @@ class Culprit(NamedTuple):
 class Result(NamedTuple):
     """The result of a verification.
 
-
     Attributes:
         good: numbers of finished work that is in the base now.
         held: (number, the task whose repair it waits for).
