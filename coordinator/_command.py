@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
+#: How long to wait for an answer (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
 #: The seconds after which a person is told about the wait.
 TOLD_S = 10.0
@@ -197,7 +197,7 @@ def named(name: bytes) -> "typing.Any":
 
 
 def helped(name: str) -> str:
-    """The help of a command; empty where it is not known."""
+    """The help of a command; empty if it is unknown."""
     with open(__file__.rpartition("/")[0] + "/commands/help.txt", encoding="utf-8") as file:
         for part in file.read().split("\f")[1:]:
             title, _, text = part.partition("\n")
@@ -218,7 +218,8 @@ def hook(name: str) -> "dict[str, typing.Any]":
 
 
 def itself(key: bytes = b"") -> "typing.NoReturn":
-    """The program takes this process over. `key`: what was asked already was asked under it."""
+    """Let the program take this process over. `key`: the key of the question that was sent already.
+    """
     words = sys.argv[1:]
     if words and words[0] not in _LASTING:
         here(key)
@@ -229,8 +230,8 @@ def itself(key: bytes = b"") -> "typing.NoReturn":
 
 
 def here(key: bytes) -> None:
-    """The program, in the interpreter that runs already: another one would take as long to start
-    as all of this. Returns only where it cannot be had so."""
+    """Run the program in this interpreter, because another one would take as long to start as all
+    of this. Returns only if that is impossible."""
     import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
 
     if sys.flags.ignore_environment and any(map(setting, _SETTINGS)):
@@ -249,7 +250,7 @@ def here(key: bytes) -> None:
 
         from coordinator.cli import lazy_imports
 
-        gc.set_threshold(50_000, 20, 20)  # what is read in stays: to look through it finds nothing
+        gc.set_threshold(50_000, 20, 20)  # loaded modules stay: collecting them finds nothing
         lazy_imports.begin(short=True)
         from coordinator.cli.main import run as begin
     except ImportError:
@@ -272,7 +273,7 @@ def run() -> None:
     for descriptor in (0, 1, 2):
         try:
             system.fstat(descriptor)
-        except OSError:  # closed: it must not be what is opened next, the coordinator's socket
+        except OSError:  # closed: it must not become the next descriptor, the coordinator's socket
             system.open("/dev/null", system.O_RDWR)
     try:
         code = main()

@@ -158,7 +158,8 @@ def value(reply: bytes, name: bytes) -> str:
 
 
 def own_identity(uid: int, gid: int) -> None:
-    """In a session of an ordinary user, whose only identity is 0 in the namespace around."""
+    """Take the user's identity in a session of an ordinary user, which is 0 in the namespace
+    around."""
     check(libc.unshare(CLONE_NEWUSER), "unshare")
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", f"{uid} 0 1")
@@ -166,7 +167,7 @@ def own_identity(uid: int, gid: int) -> None:
 
 
 def all_identities() -> None:
-    """As root: the same map as around, written by a child that stays outside."""
+    """Map all identities as root: as around, written by a child that stays outside."""
     maps = {}
     for name in ("uid_map", "gid_map"):
         with open("/proc/self/" + name) as file:

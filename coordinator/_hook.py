@@ -35,8 +35,7 @@ TIMEOUT_S = 30.0
 def ask(
     path: str, agent: bytes, token: bytes, payload: bytes, patience: float = TIMEOUT_S
 ) -> "tuple[int, bytes, bytes, socket.socket]":
-    """(exit code, for standard output, for standard error) as the daemon answers, and the
-    connection to it.
+    """The daemon's answer (exit code, standard output, standard error), and the connection to it.
 
     Raises:
         OSError: nobody is there, or what came is no answer.
@@ -52,7 +51,7 @@ def ask(
 
 def connected(path: str, patience: float) -> socket.socket:
     """A connection to a coordinator of this user, in a folder that only this user writes to. The
-    payload is what an agent is about to write, and the answer may change what it does.
+    payload is an agent's next write, and the answer may change it.
 
     Raises:
         PermissionError: the socket or the coordinator is somebody else's.
@@ -101,7 +100,7 @@ def talk(link: socket.socket, data: bytes) -> "tuple[int, bytes, bytes, socket.s
 
 
 def seldom(name: str, *given: object) -> "typing.Any":
-    """Call what is seldom needed, in a file of its own: this one is compiled at each write."""
+    """Call a rare function from a file of its own, because this one is compiled at each write."""
     names: "dict[str, typing.Any]" = {"__name__": "_hook_seldom"}
     with open(__file__[:-3] + "_seldom.py", "rb") as file:
         exec(file.read(), names)

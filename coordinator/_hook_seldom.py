@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: How long a coordinator that is started now is waited for.
+#: How long to wait for a coordinator that is started now.
 START_S = 20.0
-#: How long another hook may take that starts it already.
+#: How long to wait for another hook that is starting it.
 TURN_S = 5.0
 #: And one that cannot be started from here.
 ELSEWHERE_S = 0.5

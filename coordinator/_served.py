@@ -15,7 +15,7 @@ ENDING = 251
 
 
 def make_stamp(path: str) -> str:
-    """Which program this is: its file, as it was installed."""
+    """The identity of this program: its installed file."""
     status = system.stat(path)
     return "%d %d %d" % (status.st_dev, status.st_ino, status.st_mtime_ns)
 

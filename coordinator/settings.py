@@ -58,7 +58,7 @@ class Leases(Section, frozen=True):
     wait_max_s: ClassVar[float] = 600.0  # the longest that one request may wait
     resources_max: Count = 500  # of one acquisition, or one task
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
-    """Glob -> what an edit of such a file leases; the last one that matches counts."""
+    """Glob -> what an edit of such a file leases; the last matching one counts."""
     meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
     window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
@@ -66,7 +66,8 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    interval_s: Seconds = 300.0  # how often everything is checked (what expires is closed at once)
+    # how often everything is checked (expired leases are closed at once)
+    interval_s: Seconds = 300.0
 
 
 class Backlog(Section, frozen=True):
@@ -84,7 +85,7 @@ class Reviewing(Section, frozen=True):
 
     quarantine: bool = False  # refuse new leases on files under review
     file_bytes_max: Count = 5 * 1024 * 1024  # larger files are neither shown nor merged
-    kept_bytes_max: Count = 2 * 1024**3  # what is kept in .coord/blobs, all together
+    kept_bytes_max: Count = 2 * 1024**3  # the size of .coord/blobs
     files_max: Count = 20_000  # files below one leased directory
 
 
@@ -125,13 +126,13 @@ class Database(Section, frozen=True):
     synchronous: Literal["FULL", "NORMAL"] = "FULL"  # NORMAL: the last writes go with the power
     backup_every_s: Seconds = 21_600.0  # so often the database is copied
     backups: ClassVar[int] = 3  # copies that are kept
-    keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; what is older is cut
+    keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; older events are cut
 
 
 class Running(Section, frozen=True):
     """The coordinator's own process."""
 
-    idle_s: Seconds = 1800.0  # ends by itself when it was not needed for so long
+    idle_s: Seconds = 1800.0  # ends by itself after so long without use
     log_format: Literal["text", "json"] = "text"  # of .coord/daemon.log: lines, or JSON lines
 
 
@@ -166,14 +167,14 @@ class Notifying(Section, frozen=True):
     """Telling a person on this machine what waits for one: a review, a silent agent, a message to
     people, a task that was given up. `webhooks` tell it elsewhere."""
 
-    desktop: bool = True  # by the desktop's own notifications, where there is a desktop
+    desktop: bool = True  # by the desktop's own notifications, if there is a desktop
     command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
     every_s: Seconds = 10.0  # the least time between two notices; news meanwhile is told together
     per_hour_max: Count = 60  # the most notices an hour
 
 
 class Strategies(Section, frozen=True):
-    """How resources are shared, by glob; what none names is leased before it is worked on."""
+    """How resources are shared, by glob; all others are leased before work on them."""
 
     by_glob: dict[str, Literal["pessimistic", "optimistic", "isolated"]] = msgspec.field(
         default_factory=dict)
@@ -218,8 +219,8 @@ class Verifying(Section, frozen=True):
 
     command: str = ""  # for `sh -c`; empty: nothing is verified
     seconds_max: Seconds = 1800.0  # one run; over that it is stopped, and has failed
-    after_tasks: Count = 5  # it runs when so many tasks were done since
-    quiet_s: Seconds = 60.0  # or when some were, and for so long no other
+    after_tasks: Count = 5  # it runs after so many finished tasks
+    quiet_s: Seconds = 60.0  # or after some, and so long without another
 
 
 class Settings(Section, frozen=True):
@@ -292,7 +293,7 @@ def _leads_out(folder: str) -> bool:
 
 
 class Loaded(msgspec.Struct):
-    """Settings, and for each `section.key` that is not a default, where it came from."""
+    """Settings, and the source of each `section.key` that is not a default."""
 
     settings: Settings
     sources: dict[str, str]
@@ -421,7 +422,7 @@ def _impossible(settings: Settings) -> Iterator[str]:
 
 
 def _there(bad: str) -> str:
-    """Which names there are, where one is unknown."""
+    """The existing names, if one is unknown."""
     match = re.search(r"unknown field `[^`]*`(?: - at `\$\.(\w+)`)?$", bad)
     if match is None:
         return ""
@@ -439,7 +440,7 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text("utf-8-sig") if path.exists() else ""
-        # As `coord init` writes it, it says nothing: no parser has to be read in for that.
+        # The file that `coord init` writes says nothing, so it needs no parser.
         says = any(line.strip() and line.lstrip()[0] != "#" for line in text.splitlines())
         return tomllib.loads(text) if says else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
@@ -453,7 +454,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Those of these values that weaken protection, by `section.key`. A value that cannot be
-    compared is left for the check of types to refuse."""
+    compared is left to the check of types."""
     result: dict[str, Any] = {}
     for name, (weakens, _) in WEAKENING.items():
         section, key = name.split(".")

@@ -24,7 +24,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 class Known(msgspec.Struct, frozen=True):
-    """One of them: which file it is, and what it says."""
+    """One known file and its content."""
 
     file: str
     says: msgspec.Raw

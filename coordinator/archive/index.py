@@ -73,15 +73,15 @@ class _KnownFile(NamedTuple):
 
 
 class _Remarked(NamedTuple):
-    """A file, and what was remarked of it: JSON of (line, column, message)."""
+    """A file and its remarks: JSON of (line, column, message)."""
 
     source: str
     remarks: str
 
 
 def _write_ahead(db: apsw.Connection) -> None:
-    """Set the journal of a file that others may open for the first time, too: SQLite does not wait
-    for them here, but tells at once that it is busy (https://sqlite.org/wal.html#busy)."""
+    """Set the journal of a file that others may open for the first time, too. SQLite does not wait
+    for them here, but reports at once that it is busy (https://sqlite.org/wal.html#busy)."""
     for _ in range(_BUSY_MS // _BUSY_STEP_MS):
         with suppress(apsw.BusyError):
             db.execute("PRAGMA journal_mode = WAL")
@@ -194,9 +194,9 @@ class ArchiveIndex:
     ) -> list[Excerpt]:
         """Text that explains these resources, strongest tie first.
 
-        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, what the asker
-        is about to do) decide between sections that are tied equally. Words in the text count
-        only where nothing names the resource.
+        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, the asker's
+        plan) decide between sections that are tied equally. Words in the text count only if nothing
+        names the resource.
         """
         if not paths or budget_bytes <= 0:
             return []

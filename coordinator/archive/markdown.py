@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-# The readers of Markdown and YAML are imported where they are used: a coordinator without an
-# archive, and every command, starts in less time without them.
+# The readers of Markdown and YAML are imported where they are used, because a coordinator without
+# an archive, and every command, starts faster without them.
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
@@ -49,9 +49,9 @@ class Remark:
 class Section:
     """One heading and its own text.
 
-    `paths` are what the author (or the daemon) tied it to on purpose: paths, directories, globs,
-    regions or keys. `mentions` are the paths and symbols that its text names. `line` is that of
-    the heading, from 1.
+    `paths` are tied to it on purpose, by the author or the daemon: paths, directories, globs,
+    regions or keys. `mentions` are the paths and symbols that its text names. `line` is that of the
+    heading, from 1.
     """
 
     source: str
@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole file: its title, its sections in order, and what was wrong with it."""
+    """A whole file: its title, its sections in order, and its faults."""
 
     title: str
     sections: tuple[Section, ...]
@@ -181,7 +181,7 @@ def _headings(tokens: list[Token]) -> Iterator[_Heading]:
 def _mentions_by_heading(
     tokens: list[Token], spans: list[tuple[_Heading, int]], source: str
 ) -> list[list[str]]:
-    """Per heading what it and its text name, each once, in order of appearance."""
+    """The names in each heading and its text, each once, in order of appearance."""
     matches: list[dict[str, None]] = [{} for _ in spans]
     current = 0
     line = 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from coordinator.client.client import Client
 
-__all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
+__all__ = ["one_of", "seconds"]  # defined elsewhere, for the other commands
 
 R = TypeVar("R")
 
@@ -124,7 +124,7 @@ def _told_of_the_start() -> None:
     complain(f"coord: starting the coordinator{made} …")
 
 
-#: How long (seconds) the coordinator may take to say in whose session a command is typed.
+#: How long (seconds) the coordinator may take to name the session of a typed command.
 AROUND_S = 2.0
 
 
@@ -239,7 +239,7 @@ def here() -> Shell:
 
 
 def tell(shell: Shell) -> None:
-    """Print what was said."""
+    """Print the lines of a command."""
     for plain, text in shell.taken():
         (sys.stdout if plain else sys.stderr).write(text)
 
@@ -260,7 +260,7 @@ def run_command(name: str, values: dict[str, Any]) -> Any:
 
 
 def carry_out(body: Body, **values: Any) -> None:
-    """Carry out a command (`coordinator.commands`): ask what it asks, print what it says.
+    """Carry out a command (`coordinator.commands`): send its questions, print its lines.
 
     Raises:
         Refusal: what the coordinator, or the command itself, has against it.

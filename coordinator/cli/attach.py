@@ -20,7 +20,7 @@ from coordinator.launch.following import Following, Launched, Shown
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Exit, Refusal
 
-#: Between two looks at what is new (seconds).
+#: The time between two looks at new output (seconds).
 LOOK_S = 0.2
 
 

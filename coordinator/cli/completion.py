@@ -95,7 +95,7 @@ def help_(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """The help of a command; `exit-codes`: what a command ends with."""
+    """The help of a command; `exit-codes`: the codes that commands end with."""
     topic = topic or (["exit-codes"] if as_json else [])
     if topic != ["exit-codes"]:
         if as_json:

@@ -35,7 +35,7 @@ class Look:
     number: str = "dim"
 
 
-#: As `git diff`: in the terminal's own colours, whatever is behind them.
+#: Like `git diff`: in the terminal's own colours, on any background.
 PLAIN = Look()
 
 
@@ -111,7 +111,7 @@ class Syntax:
     """
 
     def __init__(self, path: str, hunk: Hunk, theme: str = "ansi_dark") -> None:
-        from rich.syntax import Syntax as Highlighter  # with Pygments: only where it is wanted
+        from rich.syntax import Syntax as Highlighter  # loads Pygments: only when needed
 
         lexer = Highlighter.guess_lexer(path)
         self._coloured: dict[int, Text] = {}
@@ -134,7 +134,7 @@ def _shown(text: str) -> str:
 
 
 def _line(line: Line, changed: Sequence[Span], look: Look, syntax: Syntax | None) -> Text:
-    """A line's text in its colours, without its sign."""
+    """A line's text in its colours, without its `+` or `-`."""
     coloured = syntax.of(line) if syntax is not None else None
     text = coloured.copy() if coloured is not None else Text(_shown(line.text))
     if line.kind == " ":

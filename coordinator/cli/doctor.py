@@ -251,7 +251,7 @@ def _describe_wired(root: Path, profile: Profile, step: str | None, problems: li
 
 
 def _begun(text: str) -> str:
-    """As the beginning of a sentence; the rest may have names in it."""
+    """The text as the beginning of a sentence; names in the rest stay as they are."""
     return text[:1].upper() + text[1:]
 
 

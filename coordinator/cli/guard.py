@@ -27,7 +27,7 @@ STAGED = "a commit of what is staged now would be refused."
 
 @command("guard install")
 def install(as_json: AsJson = False) -> None:
-    """Put the guard into git's pre-commit and pre-push hooks, beside what is there.
+    """Put the guard into git's pre-commit and pre-push hooks, beside existing ones.
 
     A person overrides it with `COORD_GUARD=off git commit …`, which is recorded, or with
     `--no-verify`, which is not.
@@ -52,7 +52,7 @@ def install(as_json: AsJson = False) -> None:
 
 @command("guard check")
 def check(as_json: AsJson = False) -> int:
-    """Whether the hooks are in place, and whether what is staged now may be committed."""
+    """Check that the hooks are in place, and that the staged files may be committed."""
     place = Path.cwd()
     tree = WorkTree.of(place)
     found_hooks = hooks.find_hooks(place, tree)
@@ -72,7 +72,7 @@ def check(as_json: AsJson = False) -> int:
 
 @command("guard remove")
 def remove(as_json: AsJson = False) -> None:
-    """Take the guard out of git's hooks; what was there is there again, byte by byte."""
+    """Take the guard out of git's hooks, which then are as before, byte by byte."""
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
                 typed=True)
     place = Path.cwd()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coordinator.meaning.outcomes import Outcome
     from coordinator.meaning.process import Meaning, Progress
 
-#: In a list for people, so many places are named.
+#: How many places a list for people names.
 SHOWN_MAX = 50
 
 
@@ -170,7 +170,7 @@ def _tell(outcome: Outcome, past: str) -> None:
 
 
 def _tell_names(outcome: Outcome, past: str) -> None:
-    """Which names are no longer what they were."""
+    """Print the names that have changed."""
     name = file_names.shown(outcome.path)
     if outcome.note and not outcome.changed:
         _fold_sentence(f"{name} against {past}: {outcome.note}; nothing more can be said.")

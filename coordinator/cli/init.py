@@ -216,7 +216,7 @@ def _lacking(root: Path) -> list[str]:
 
 
 def _prepare(root: Path) -> list[str]:
-    """Make what is not there yet; what was made."""
+    """Make what does not exist yet. Returns what was made."""
     state = StateDir(root)
     made = _lacking(root)
     load(root)  # wrong settings are reported before anything is made

@@ -34,7 +34,7 @@ from coordinator.settings import load
 from coordinator.words.refusals import Code, Exit, Refusal
 from coordinator.words.texts import counted
 
-#: How often the table is drawn anew; the backlog is asked for at a quarter of that.
+#: How often the table is drawn; the backlog is asked for at a quarter of that.
 FRAME_S = 0.25
 
 
@@ -131,7 +131,7 @@ def _check_place(root: Path) -> None:
 
 def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     """How many agents of each profile: `claude-code:2`, `codex:1`. Without numbers they share the
-    whole number evenly, the first ones get what is left over."""
+    whole number evenly, and the first ones get the remainder."""
     counts: dict[str, int] = {}
     names = dict.fromkeys(name.rpartition(":")[0] or name for name in given)
     if len(names) != len(given):
@@ -249,7 +249,8 @@ class _Screen:
             sys.stdout.flush()
 
     def later(self, line: str) -> None:
-        """From a signal handler: said at the next turn, for a lock may be held now."""
+        """From a signal handler: print the line at the next turn, because a lock may be held now.
+        """
         self._pending.append(line)
 
     def follow(self, launcher: Launcher) -> None:

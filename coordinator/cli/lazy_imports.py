@@ -67,7 +67,7 @@ class Later:
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As it would be made anyway."""
+        """Make the module as usual."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -91,7 +91,7 @@ class Finder:
 
 
 def begin(*, short: bool = False) -> None:
-    """From now on, in this process.
+    """Begin lazy imports in this process.
 
     Args:
         short: it runs one command and ends: msgspec need not know `STRANGERS` in it.

@@ -68,7 +68,7 @@ def _read_name(task: str) -> str:
 
 
 def _complain_of_silence(name: str, paths: list[Path], *, every: bool, raw: bool) -> None:
-    """Nothing was said; whether there is more in the logs."""
+    """Complain that nothing was said, and whether there is more in the logs."""
     whole = not raw and any(path.stat().st_size for path in (paths if every else paths[-1:]))
     complain(f"coord: the agent of {name} has said nothing"
              + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
@@ -97,7 +97,7 @@ def _titled(path: Path) -> str:
 
 
 def _print(name: str, log: run_logs.Follower, *, title: bool, over: bool, as_json: bool) -> int:
-    """Print what is new; how many lines that is."""
+    """Print the new output. Returns the number of lines."""
     lines = 0
     if title and not as_json:
         say(f"== {name}")

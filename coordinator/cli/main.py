@@ -55,7 +55,7 @@ def run(*, short: bool = False) -> None:
 
 
 class _Pipe(io.FileIO):
-    """Standard output that may lose its reader: what a command has begun is done all the same."""
+    """Standard output that may lose its reader. The command is carried out all the same."""
 
     closed_by_reader = False
 
@@ -64,7 +64,7 @@ class _Pipe(io.FileIO):
             return super().write(text)
         except BrokenPipeError:
             self.closed_by_reader = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for what it starts, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for its children, too
             return len(text)
 
 
@@ -125,8 +125,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_fault(word: str) -> tuple[str, str] | None:
-    """Why no command that begins with this word can be carried out here, and what to do."""
-    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
+    """Why no command that begins with this word can run here, and what to do."""
+    if word != "hook" and not _stands_somewhere():  # a hook has its own words for that
         return ("coord: This shell's working directory does not exist any more. Nothing was done.",
                 "cd to a directory that is there")
     if word[:1] not in ("", "-") and not is_command(word):
@@ -175,7 +175,7 @@ def _mistyped(message: str, step: str, arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """By Typer, which knows all that may be typed, and what is wrong with it."""
+    """Parse by Typer, which knows all commands, and reports what is wrong."""
     read_group(arguments[0] if arguments else "")
     from coordinator.cli.typer_program import build_program
 
@@ -227,7 +227,7 @@ def _end(bad: Exception, arguments: list[str]) -> int:
 def _tell_full(bad: OSError) -> int:
     from coordinator.cli.app import fail
 
-    if bad.filename is None:  # the output: what is left of it is not tried again at the end
+    if bad.filename is None:  # the output failed: do not try the rest again at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     what = f"{bad.filename} could not be written" if bad.filename else "The output stopped"
     return fail(Refusal(Code.STORAGE, f"{what}: {bad.strerror}.",

@@ -47,8 +47,8 @@ def merge_file(
 ) -> int:
     """Merge three versions of a file by its regions, git's own merge first.
 
-    Exits with 0 where the result is clean, with the number of conflicts (127 at most) where it is
-    not, and with 255 where nothing was merged.
+    Exits with 0 if the result is clean, with the number of conflicts (127 at most) if it is not,
+    and with 255 if nothing was merged.
     """
     try:
         done = _merged((base, ours, theirs), path or ours, label or [], marker_size, style)

@@ -27,11 +27,11 @@ MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": 
          "finish": ("done",), "complete": ("done",), "take": ("claim",),
          "release": ("unlock",), "acquire": ("lock",), "lease": ("lock",), "leases": ("locks",),
          "dashboard": ("status",), "who": ("locks",)}
-#: How like ours a name is that may be a slip (0 to 1): `lokc` is, `release` is not like `replay`.
+#: How similar to ours a mistyped name is (0 to 1): `lokc` is, `release` is not like `replay`.
 NEAR = 0.7
 #: How many similar names are suggested.
 NAMED_MAX = 3
-#: Ids that are typed where a command is to be, by the group -> what is done with one.
+#: Ids typed in the place of a command, by the group -> the command for them.
 _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
         "request": ("U-", "coord request list")}
 
@@ -82,7 +82,7 @@ def read_command(words: Sequence[str]) -> None:
 
 
 def read_group(word: str) -> None:
-    """Read in all commands that begin with this word; all there are, where none does."""
+    """Read in all commands that begin with this word; if none does, all commands."""
     modules = [module for module, names in MODULES.items()
                if any(word == name.partition(" ")[0] for name in names)]
     _read(modules or MODULES)

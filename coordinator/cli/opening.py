@@ -13,13 +13,13 @@ import sys
 
 from coordinator.cli.app import complain
 
-#: How it is had where it is missing.
+#: How to install the missing screen.
 MISSING = ("The screen needs Textual, which is not installed here: `python -m pip install textual` "
            "in the environment of coord (`pipx inject coord textual`).")
 
 
 def on_a_terminal() -> bool:
-    """Whether somebody sits before a terminal that can draw."""
+    """Whether a person is at a terminal that can draw."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not _cannot_draw()
 
 

@@ -149,7 +149,7 @@ def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Out
 
 
 def _content_hash(outline: Outline, region: Region, data: bytes) -> str:
-    """As a lease tells it, and as a commit is made from it."""
+    """The hash that leases tell, and that commits are based on."""
     from coordinator.regions.outline import bare
 
     whole = data if region.kind == "header" else bare(outline, data[region.start:region.end])

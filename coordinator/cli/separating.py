@@ -35,7 +35,7 @@ _LEASES_MAX = 1_000_000
 
 def separate(start: Path) -> tuple[Path, Path]:
     """Give the git repository around `start` (outside of any: `start` itself) a coordinator of its
-    own; its root, and that of the coordinator around.
+    own. Returns its root, and that of the coordinator around.
 
     Raises:
         Refusal: INVALID: nothing is around it; LOCKED: something in it is held there; STORAGE.
@@ -91,7 +91,7 @@ def _standing_still(state: StateDir) -> Iterator[None]:
             with take_lock(state):
                 yield
                 return
-        except Refusal as refusal:  # somebody has started it again at once
+        except Refusal as refusal:  # it was started again at once
             if refusal.code is not Code.BAD_TRANSITION or not left:
                 raise
 

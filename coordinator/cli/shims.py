@@ -25,10 +25,10 @@ def install(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put shims named as agents' programs into a folder, for you to put first on PATH.
+    """Put shims named like agents' programs into a folder, for you to put first on PATH.
 
-    In a repository that uses coord, an agent that is typed as always then runs in a session like
-    that of `coord run`; elsewhere the real program runs at once.
+    In a repository that uses coord, an agent typed as always then runs in a session like that of
+    `coord run`; elsewhere the real program runs at once.
     """
     programs = shims.programs(profile for profile in profiles(locate_root())
                            if is_packaged(profile.name))
@@ -62,7 +62,7 @@ def _check_programs(wanted: Iterable[str], startable: Collection[str]) -> None:
 
 @command("shims remove")
 def remove(as_json: AsJson = False) -> None:
-    """Take coord's shims away; the agents are what they were."""
+    """Take coord's shims away; the agents are as before."""
     people_only("taking coord's shims away", "Ask the person who runs coord.", typed=True)
     gone = shims.remove()
     if as_json:
@@ -102,7 +102,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
 
 
 def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path | None) -> list[str]:
-    """Which programs' commands can still write what others hold."""
+    """The note about programs whose commands can still write what others hold."""
     free = [program for program in lacking if not any(
         program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
         for profile in wired)]

@@ -169,7 +169,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
-    """Nothing that the command has started outlives it."""
+    """End everything that the command has started."""
     try:
         os.killpg(started.pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -73,8 +73,8 @@ def _watch(events: int) -> None:
 
 @contextlib.contextmanager
 def _drawing(console: Console) -> Iterator[Callable[[Text, str], None]]:
-    """Draws a picture, given with what it is about: in place; or, on a terminal that can only go
-    on, below the last one when it is about something else."""
+    """Gives a function that draws a picture with its subject: in place; or, on a terminal that
+    cannot, below the last one if the subject is new."""
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         last = ""
 
@@ -100,8 +100,8 @@ def _moved(reply: rq.StatusReply) -> str:
 
 @contextlib.contextmanager
 def watched_keys() -> Iterator[Callable[[float], str]]:
-    """Gives what waits so many seconds for a key (empty: none came). Without a terminal to type at
-    it waits only."""
+    """Gives a function that waits so many seconds for a key (empty: none came). Without a terminal
+    it only waits."""
     if not sys.stdin.isatty():
         def none(seconds: float) -> str:
             time.sleep(seconds)

@@ -132,7 +132,7 @@ def untrusted(root: Path) -> Iterator[Subject]:
 
 
 def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
-    """Show a person what it is, and ask; whether it is trusted now.
+    """Show it to a person, and ask. Returns whether it is trusted now.
 
     Raises:
         Refusal: UNTRUSTED: nobody is there to be asked.

@@ -80,7 +80,7 @@ def agreed(
 
 
 def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
-    """Write what was agreed to; the files that were changed."""
+    """Write the agreed changes. Returns the changed files."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     changed: list[Path] = []
     for profile, changes in plans:
@@ -120,7 +120,7 @@ def unwire(
 
 
 def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
-    """Let git pass over settings files that coord has made; what a person should know of them."""
+    """Make git ignore settings files that coord has made. Returns notes for a person."""
     made = Wirer(StateDir(root), Path.home()).made()
     result = []
     if passed := exclude.put_in(root, [path for path in changed if path in made]):
@@ -139,8 +139,9 @@ def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
 
 
 def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
-    """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
-    person should know of it. Hooks that others have too are left to `coord guard install`."""
+    """Put the guard into git's hooks of this clone, after a person has seen it and agreed, like a
+    wiring. Returns notes for a person. Hooks shared with others are left to `coord guard install`.
+    """
     try:
         found_hooks = hooks.find_hooks(root)
     except Refusal as refusal:
@@ -221,8 +222,8 @@ def _lacking(root: Path) -> list[hooks.Hook]:
 
 
 def _hooks_of(root: Path) -> list[hooks.Hook]:
-    """The hooks of this clone that `guard_in` has put the guard into. Nothing outside of it: what
-    is recorded may have come with the folder, and name another."""
+    """The hooks of this clone that `guard_in` has put the guard into. Only inside it, because the
+    record may have come with the folder, and name another one."""
     recorded = _guarded(root)
     names = {Path(text).name for text in recorded}
     here = [hook for hook in _find_hooks(root) if hook.name in names]
@@ -305,7 +306,8 @@ def _agreed(what: str, files: int, remove: bool = False) -> bool:
 
 
 def live(root: Path, profile: Profile) -> str | None:
-    """Whether a hook of this profile really reaches the coordinator: what is wrong, or None."""
+    """Check that a hook of this profile really reaches the coordinator. Returns what is wrong, or
+    None."""
     state = StateDir(root)
     assert profile.hooks is not None
     event = {"claude": "", "gemini": "", "copilot": ":doctor", "plain": ":doctor"}

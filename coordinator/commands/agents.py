@@ -49,7 +49,7 @@ def lost_writes(
     agent: Annotated[str | None, Option("Only this agent's.", "-a")] = None,
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """Work that was thrown away because somebody else had written first."""
+    """List work that was thrown away because another agent had written first."""
     reply = yield from ask(rq.LostWrites(agent=agent))
     ids = list(dict.fromkeys(write.resource for write in reply.items))
     if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):

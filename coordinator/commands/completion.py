@@ -79,7 +79,7 @@ def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _positionals(words: Sequence[str], options: dict[str, list[Any]]) -> int:
-    """How many arguments are there already."""
+    """The number of arguments among these words."""
     count, skips = 0, False
     for word in words:
         if skips:

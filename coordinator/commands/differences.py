@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One hunk of a file's change. `number` counts from 1; `at`: where it is, `@@ … @@`."""
+    """One hunk of a file's change. `number` counts from 1; `at`: its place, `@@ … @@`."""
 
     number: int
     at: str
@@ -134,7 +134,7 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
 
 
 def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int, int]]:
-    """Which old line became which new one: the choice in order that has most in common."""
+    """The pairs of old and new lines, in order, that have most in common."""
     if not removed or not added:
         return []
     if len(removed) * len(added) > COMPARED_MAX:
@@ -162,7 +162,7 @@ def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int,
 
 
 def _common(before: str, after: str) -> float:
-    """How much two lines have in common, 0 to 1."""
+    """The similarity of two lines, 0 to 1."""
     name, two = before.strip(), after.strip()
     if name == two:
         return 1.0

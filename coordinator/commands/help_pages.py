@@ -62,8 +62,8 @@ def summarize(name: str) -> str:
 
 
 def list_shown(group: str) -> list[str]:
-    """The words that follow those of a group, without what is hidden; the first ones of all in the
-    order of what a person wants to do."""
+    """The words that follow those of a group, without hidden ones; the top commands in the order of
+    a person's aims."""
     shown = [word for word in list_members(group)
              if (name := f"{group} {word}".strip()) in GROUPS or not COMMANDS[name].hidden]
     named = [word for words in PURPOSES.values() for word in words]

@@ -214,8 +214,7 @@ def _print_leases(shell: Shell, reply: rq.LockList, limit: int) -> None:
 
 
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
-    """The working tree of each lease, by token, where one holder has several copies of one thing.
-    """
+    """The working tree of each lease, by token, if one holder has several copies of a thing."""
     copies_by_file: dict[tuple[str, str], list[rq.Lease]] = {}
     for lease in leases:
         copies_by_file.setdefault((lease.resource, lease.locked_by), []).append(lease)

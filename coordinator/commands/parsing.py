@@ -14,7 +14,7 @@ from coordinator.commands.signatures import COMMANDS, Command, Parameter
 
 #: Words of one command; more are left to Typer.
 WORDS_MAX = 10_000
-#: How the sentence about too many words begins.
+#: The beginning of the sentence about too many words.
 EXTRA = "Got unexpected extra argument"
 HELP = frozenset({"-h", "--help"})
 
@@ -27,8 +27,8 @@ class Typed(msgspec.Struct):
 
 
 class NotUnderstoodError(Exception):
-    """These words are Typer's. `message`: what is wrong with them, if they turn out to be wrong;
-    empty: Typer knows that better."""
+    """These words are Typer's. `message`: what is wrong with them, if they prove wrong; empty:
+    Typer knows that better."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -148,7 +148,7 @@ def _make_value(parameter: Parameter, word: str) -> Any:
 
 
 def _make_number(parameter: Parameter, word: str) -> tuple[Any, str]:
-    """The number that was typed, and what is wrong with it."""
+    """The typed number, and what is wrong with it."""
     try:
         value = parameter.type(word)
     except ValueError:

@@ -109,7 +109,7 @@ def listing(
 
 
 def _explain(row: rq.Unlock) -> str:
-    """Why it is asked, and what was answered or would follow."""
+    """The reason of a request, and its answer or the consequence."""
     parts = [in_line(row.reason)]
     if row.responded_by:
         by = f"{row.responded_by} (override)" if row.override else row.responded_by

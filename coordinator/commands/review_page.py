@@ -84,7 +84,7 @@ def plain(row: rq.Review) -> Iterator[str]:
 
 
 def what_happened(row: rq.Review) -> str:
-    """Its summary, and of what it is a part."""
+    """Its summary, and the review that it is a part of."""
     return f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary
 
 

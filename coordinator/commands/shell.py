@@ -170,7 +170,7 @@ class Shell(msgspec.Struct):
 
 
 def name_program(text: str, program: str | None) -> str:
-    """With what to type next as it can be typed where `coord` is not on PATH, but this program."""
+    """Replace `coord` in commands to type by this program, if `coord` is not on PATH."""
     if not program or "coord " not in text:
         return text
     return _TYPED.sub(lambda typed: f"{typed[1]}{shlex.quote(program)} ", text)
@@ -195,7 +195,7 @@ def _hear(shell: Shell, values: Mapping[str, Any]) -> Asking:
     agent = shell.acts_for or shell.agent
     if agent is None or any(values.get(name) for name in UNHEARD):
         return
-    with contextlib.suppress(Refusal):  # what was done is done
+    with contextlib.suppress(Refusal):  # the command is done in any case
         alive = yield from ask(rq.Heartbeat(agent=agent))
         if alive.hears == "hooks" or not alive.notices:
             return

@@ -96,7 +96,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def bounds(self) -> str:
-        """Which numbers it may be; empty: all."""
+        """The allowed numbers; empty: all."""
         if self.least is not None and self.most is None:
             return f"x>={self.least}"
         least = "" if self.least is None else f"{self.least}<="
@@ -104,7 +104,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def quoted(self) -> str:
-        """How a sentence names it."""
+        """The parameter's name in a sentence."""
         return " / ".join(map(repr, self.names)) or repr(self.metavar or self.name)
 
 
@@ -181,7 +181,7 @@ GROUPS: dict[str, Group] = {}
 
 def command(name: str, *, hidden: bool = False, passes_on: bool = False,
             takes_all: bool = False, needs_program: bool = False) -> Callable[[F], F]:
-    """Declare a command; its function stays what it is."""
+    """Declare a command; its function stays as it is."""
     def note(function: F) -> F:
         COMMANDS[name] = Command(name, function, hidden=hidden, passes_on=passes_on,
                                  takes_all=takes_all, needs_program=needs_program)

@@ -29,7 +29,7 @@ class HookAnswer:
 
 
 def can_add(table: HookTable, heard: HookCall) -> bool:
-    """Whether the model reads what is added at this moment."""
+    """Whether the model reads additions at this moment."""
     return heard.moment in table.context
 
 

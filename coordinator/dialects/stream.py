@@ -76,7 +76,7 @@ class Told(msgspec.Struct):
 
 
 class Reader:
-    """Reads lines by a table; without one, every line is what it is."""
+    """Reads lines by a table; without one, every line stays as it is."""
 
     def __init__(self, table: StreamTable | None) -> None:
         self._plain = table is None
@@ -86,7 +86,7 @@ class Reader:
         self.told = Told()
 
     def feed(self, line: str) -> list[str]:
-        """Take one line; what it comes to for a person, as lines (none: nothing worth showing)."""
+        """Take one line. Returns its lines for a person (none: nothing worth showing)."""
         message = self.told
         read = None if self._plain else _json(line)
         if read is None:

@@ -83,7 +83,7 @@ class Call(msgspec.Struct, frozen=True):
     """The edits of each of them, if known; empty: the whole file is taken."""
     command: str = ""
     folder: str = ""
-    """The directory that the command runs in, as the agent names it; empty: where it works."""
+    """The directory that the command runs in, as the agent names it; empty: the agent's own."""
     parameter: str = ""
     """The parameter that the hook adds to coord's own tools."""
 

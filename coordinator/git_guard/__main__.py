@@ -58,7 +58,8 @@ def _go_on_or_stop(refusal: Refusal, judge: CommitCheck, top: Path, hook: str) -
 
 
 def _unasked(top: Path, hook: str) -> int:
-    """In a sandbox that keeps git from the coordinator: only what is read-only here is known."""
+    """Judge in a sandbox that keeps git from the coordinator: only read-only files are known there.
+    """
     text = "" if hook == "pre-push" else sandboxed.stopped(top, repository.staged(top), "commit")
     sys.stderr.write(harmless(text or (
         "coord: a sandbox keeps git from asking who holds these files: it goes on, and nobody has "

@@ -88,7 +88,7 @@ class CommitCheck:
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
-        # git starts a hook at the top, and says where it was called.
+        # git starts a hook at the top, and names the place of the call.
         below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
         typed = {name: f"{FROM_ROOT}{name}" if below else name for name in names}
         # A commit of files by their names, or of all (`-a`), has an index of its own: nothing of
@@ -110,8 +110,8 @@ class CommitCheck:
         return text
 
     def index_of(self, paths: Sequence[str], name: str) -> str:
-        """Why the git command of this name (`add`, `rm`, …) may not change what the index has of
-        these; empty if it may.
+        """Why the git command of this name (`add`, `rm`, …) may not change these index entries;
+        empty if it may.
 
         Raises:
             Refusal: nobody can tell.
@@ -213,7 +213,7 @@ class CommitCheck:
 
     def _parts_pushed(self, held: Sequence[rq.GuardHeld], push: Push) -> list[rq.GuardHeld]:
         """Those of them that are whole files, or regions that were committed since they were held
-        and look otherwise in the holder's working tree."""
+        and differ in the holder's working tree."""
         if not any("::" in item.resource for item in held):
             return list(held)
         guard_helds = []
@@ -283,7 +283,7 @@ class CommitCheck:
         return str(place.relative_to(self.root) if place.is_relative_to(self.root) else place)
 
     def _who(self) -> Committer:
-        """By its environment, else by the session that this process is in."""
+        """The committer, by its environment, otherwise by the session of this process."""
         committer = Committer.of(self._env, self.root)
         if committer.person:
             with contextlib.suppress(Refusal), self._client() as client:

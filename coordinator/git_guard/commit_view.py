@@ -30,7 +30,7 @@ from coordinator.words.resource_names import kind_of
 FOLDER = "coord-commit-"
 #: Ignored files and folders to which a scratch tree links.
 LINKS_MAX = 2_000
-#: So that git reads a name for itself, whatever signs are in it.
+#: Makes git read a name literally, whatever characters are in it.
 _TOP = ":(top,literal)"
 
 
@@ -72,7 +72,7 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
 
 
 def _list_tracked(git: Program, top: Path, paths: Iterable[str]) -> set[str]:
-    """Those of these that are files in the working tree, and that git knows."""
+    """Those of these that are tracked files in the working tree."""
     there = [path for path in paths if (top / path).is_file()]
     return {*git.names("ls-files", "-z", "--full-name", "--", *map(_literal, there))
             } if there else set()
@@ -111,7 +111,7 @@ class CommitView:
         self.inside = self.git.with_environment({**os.environ, "GIT_INDEX_FILE": str(self.index)})
 
     def build(self) -> None:
-        """Make the private index, and what is shown instead of the hidden files.
+        """Make the private index, and the replacements of the hidden files.
 
         Raises:
             Refusal: STORAGE, with what git said.
@@ -131,7 +131,7 @@ class CommitView:
         self.inside.must("checkout-index", "-z", "--stdin", "-q", f"--prefix={self._shown}/",
                          data=_joined(shown))
         absent = [path for path in self.hidden.files if path not in shown]
-        if absent:  # git takes what is not there for unchanged
+        if absent:  # git takes a missing file for unchanged
             self.inside.must("update-index", "--skip-worktree", "-z", "--stdin",
                              data=_joined(absent))
         self.before = entries(self.inside)
@@ -155,7 +155,7 @@ class CommitView:
         return True
 
     def make_scratch(self) -> Path:
-        """A tree of what the commit is to see, with links to what git ignores.
+        """Make a tree of what the commit may see, with links to ignored files.
 
         Raises:
             Refusal: STORAGE, with what git said.
@@ -215,7 +215,7 @@ def entries(git: Program) -> dict[str, str]:
 
 
 def remove_left(own: Path) -> None:
-    """Take away what a commit left that was killed. Nobody else may be committing."""
+    """Remove what a killed commit left. No other commit may be running."""
     for left in own.glob(f"{FOLDER}*"):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
@@ -259,7 +259,7 @@ def _brought(began: Path, now: Path, real: Path) -> bool:
 
 
 def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
-    """Write a file if it still has what is expected: somebody may save it at any moment."""
+    """Write a file if it still has the expected content: somebody may save it at any moment."""
     real.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=".coord-", dir=real.parent)
     beside = Path(name)
@@ -286,7 +286,7 @@ def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """As it is in the working tree; also that it is not there."""
+    """Copy a file as the working tree has it; a missing file becomes missing."""
     target.unlink(missing_ok=True)
     if os.path.lexists(source) and not source.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)

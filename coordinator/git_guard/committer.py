@@ -26,7 +26,7 @@ class Committer(NamedTuple):
         token, agent = environment.get("COORD_AGENT_TOKEN"), environment.get("COORD_AGENT")
         if token or agent:
             return cls(agent=agent or None, token=token or None)
-        from coordinator.profiles import profiles  # git waits: only where it is needed
+        from coordinator.profiles import profiles  # slow: only if needed
 
         for profile in profiles(root, broken=False):  # another's mistake stops no commit
             if profile.session_env and environment.get(profile.session_env):

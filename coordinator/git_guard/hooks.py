@@ -221,8 +221,8 @@ def is_of_the_repository(path: Path) -> bool:
 
 
 def find_hooks(place: Path, here: WorkTree | None = None) -> list[Hook]:
-    """The hooks of the repository at `place`, where git itself looks for them. One that each
-    worktree has of its own (a relative `core.hooksPath`) counts once for each that has the folder.
+    """The hooks of the repository at `place`, in git's own folder for them. With a relative
+    `core.hooksPath`, each worktree that has the folder counts.
 
     Args:
         here: the working tree around `place`, where it is known.

@@ -151,7 +151,7 @@ def saved(place: Path, path: str) -> bytes | None:
 
 
 def pushes(text: str) -> list[Push]:
-    """The lines of a pre-push hook's input; what is deleted there is left out."""
+    """The lines of a pre-push hook's input, without deletions."""
     result = []
     for line in text.splitlines():
         words = line.rsplit(" ", 3)
@@ -161,7 +161,8 @@ def pushes(text: str) -> list[Push]:
 
 
 def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
-    """Files that the commits to be pushed changed since an instant -> when last (Unix seconds)."""
+    """The files that the pushed commits changed since an instant -> the last change (Unix seconds).
+    """
     has_remote = not set(push.remote) <= _NOTHING and maybe(
         "cat-file", "-e", f"{push.remote}^{{commit}}", cwd=place) is not None
     without = [f"^{push.remote}"] if has_remote else ["--not", f"--remotes={remote}"]
@@ -180,15 +181,14 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
 
 
 def before(place: Path, commit: str, at_s: int) -> str | None:
-    """The last commit up to this one from before an instant (Unix seconds); None if there is none.
-    """
+    """The last commit up to this one from before an instant (Unix seconds); None if none is."""
     text = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
     return (text or "").strip() or None
 
 
 def unfinished(place: Path, commit: str, paths: Sequence[str]) -> set[str]:
-    """Those of these files that look otherwise in the working tree at `place` than in the commit.
-    That may be another one than the hook's own."""
+    """Those of these files that differ between the commit and the working tree at `place`, which
+    may be another one than the hook's own."""
     return _names(git("diff", "--name-only", "-z", "--no-renames", commit, "--",
                       *(f":(top,literal){path}" for path in paths), cwd=place,
                       env=clean_environment()))

@@ -19,8 +19,8 @@ NAMED_MAX = 20
 
 
 def stopped(top: Path, paths: Sequence[str], name: str) -> str:
-    """Why the git command of this name may not take or change these files, which are named from
-    the top of their working tree; empty if it may."""
+    """Why the git command of this name may not take or change these files, which are named from the
+    top of their working tree; empty if it may."""
     mounted = read_only(top)
     kept = [path for path in paths
             if any(path == text or path.startswith(f"{text}/") for text in mounted)]

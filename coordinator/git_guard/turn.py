@@ -30,11 +30,11 @@ from coordinator.words.texts import harmless
 T = TypeVar("T")
 #: Exit codes: it may run; it may, and has the turn; it may not.
 RUN, HAS_TURN, STOP = 0, 10, 1
-#: How often (seconds) it is asked again while others are at work.
+#: How often (seconds) to ask again while others are at work.
 AGAIN_S = 0.25
 #: How many aliases in a row are followed.
 ALIASES_MAX = 10
-#: How a commit tells what it would have.
+#: The options that make a commit list its content.
 _LISTED = ("--dry-run", "--porcelain", "-z")
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
@@ -87,8 +87,8 @@ def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
 
 
 def _unasked(real: str, words: list[str]) -> int:
-    """In a sandbox that keeps us from the coordinator: what is read-only here may be held, and is
-    left alone; git does all else, as it would without coord."""
+    """Judge in a sandbox that keeps us from the coordinator: read-only files may be held, and are
+    left alone. git does all else, as it would without coord."""
     git, rest, top = _called(real, words)
     if rest[0] == "commit":
         taken = _committed(git, Path(top), rest)[0]
@@ -133,7 +133,7 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
 
 
 def _takes_in(rest: list[str]) -> bool:
-    """Whether it takes named files, or what is staged, into the index or a commit."""
+    """Whether it takes named or staged files into the index or a commit."""
     return rest[0] == "commit" or (rest[0] in git_commands.INDEXING and not (
         rest[0] == "update-index" and git_commands.wide(rest)))
 
@@ -146,7 +146,8 @@ def _names_commit(git: Program, top: str, name: str, word: str) -> bool:
 
 
 def beside_others(real: str, words: list[str]) -> int | None:
-    """Carry out a commit in a view of its own; git's exit code, None where it needs none."""
+    """Carry out a commit in a view of its own. Returns git's exit code, None if it needs no view.
+    """
     from coordinator.git_guard import commit as commits
 
     git, rest, top = _called(real, words)
@@ -216,8 +217,8 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
 
 
 def _is_shared(git: Program, top: str, name: str) -> bool:
-    """Whether it would change the git of this tree, and not another repository's (of which this is
-    made the working tree for a moment) or an index of its own."""
+    """Whether it would change the git of this tree, and not another repository's, which has this as
+    its working tree for a moment, or an index of its own."""
     if not _is_usual(git, top):
         return False
     index = os.environ.get("GIT_INDEX_FILE")
@@ -235,7 +236,7 @@ def _is_usual(git: Program, top: str) -> bool:
 
 
 def _passes(git: Program, rest: list[str]) -> bool:
-    """Whether it leaves HEAD and its branch where they are."""
+    """Whether it leaves HEAD and its branch unchanged."""
     head = git.line("symbolic-ref", "-q", "HEAD")
     if rest[0] == "branch":
         plain = [word for word in rest[1:] if not word.startswith("-")]
@@ -249,7 +250,7 @@ def _passes(git: Program, rest: list[str]) -> bool:
 
 def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
               as_staged: Sequence[str] = ()) -> int:
-    """A commit, or what is taken into the index or out of it: nothing of what others hold."""
+    """Allow a commit, or a change of the index, only without what others hold."""
     name = rest[0]
     if name == "commit":
         listed, saved = _committed(git, top, rest)
@@ -263,7 +264,7 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
 
 
 def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
-    """The files of which it would change what the index has, from the top."""
+    """The files whose index entries it would change, from the top."""
     name, args = rest[0], rest[1:]
     if name in ("add", "stage", "rm"):
         name = "rm" if name == "rm" else "add"
@@ -332,7 +333,7 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
 
 
 def _reads_names(rest: Sequence[str]) -> bool:
-    """Whether it reads what it takes from where that can be read only once."""
+    """Whether it reads its file names from an input that can be read only once."""
     source = git_commands.names_from(rest)
     return source is not None and not Path(source).is_file()
 

@@ -43,7 +43,7 @@ def undescribed(shapes: list[type[Any]]) -> list[str]:
 
 @functools.cache
 def _of_module(name: str) -> dict[tuple[str, str], str]:
-    """(class, field) -> what is written of it beside it."""
+    """(class, field) -> its description in the source."""
     module: ModuleType = sys.modules[name]
     text = inspect.getsource(module)
     remarks = _remarks(text)
@@ -107,6 +107,6 @@ def _text(node: ast.stmt | None) -> str:
 
 
 def _sentence(text: str) -> str:
-    """With a capital, unless it begins with an example of the value itself, and a full stop."""
+    """The text as a sentence: with a capital, unless it begins with an example, and a full stop."""
     first = text[:1].upper() + text[1:] if text[:2].islower() else text
     return first if first.endswith((".", "…", ")")) else first + "."

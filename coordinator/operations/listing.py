@@ -44,7 +44,7 @@ def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
 
 
 def _meant(field: str, text: str) -> str:
-    """The field that is wrong, also where it is one that lacks, or that there is not."""
+    """The wrong field, also if it is missing or unknown."""
     match = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", text)
     return ".".join(filter(None, (field, match[1]))) if match is not None else field
 
@@ -65,7 +65,7 @@ def no_request(bad: Exception) -> Refusal:
 
 
 def no_json(operation: str, bad: Exception) -> Refusal:
-    """INVALID for what is no JSON object at all."""
+    """INVALID for an input that is no JSON object at all."""
     return Refusal(Code.INVALID, f"{operation}: not JSON: {wrong_values.in_words(bad)}. "
                    "Nothing was done.", next="Send one JSON object, as UTF-8 and not compressed.")
 
@@ -80,7 +80,7 @@ def _make_slices() -> tuple[Slice, ...]:
 SLICES = _make_slices()
 
 
-#: Those that the daemon serves itself.
+#: The operations that the daemon serves itself.
 _DAEMON_OPERATIONS = tuple(Operation(request, None) for request in (
     rq.Coordinators, rq.Compact, rq.OpenSession, rq.JoinSession, rq.AgentOfProcess,
     rq.TaskLog, rq.PageOpen, rq.Shutdown,
@@ -195,7 +195,7 @@ METHODS = {
     "dead": "dead_list", "state_keys": "state_list", "messages": "message_list",
     "verifications": "verification_list", "commit_region": "commit_regions",
 }
-#: Methods that are written by hand (coordinator/client): what they do is more than to ask.
+#: Methods that are written by hand (coordinator/client), because they do more than ask.
 BY_HAND = frozenset({"register"})
 #: Operation -> optional fields that may be given in this order, without their names.
 BY_PLACE: dict[str, tuple[str, ...]] = {

@@ -14,12 +14,12 @@ import uuid
 from typing import Any
 
 SESSION = uuid.uuid4().hex
-#: How long an answer is waited for (seconds).
+#: How long to wait for an answer (seconds).
 PATIENCE_S = 600.0
 
 
 class Unanswered(OSError):
-    """Nobody answers: what is about to be written is not guarded."""
+    """There is no answer: the next write is not guarded."""
 
 
 def ask(profile: str, event: str, **fields: Any) -> dict[str, Any]:

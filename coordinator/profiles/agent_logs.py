@@ -59,8 +59,8 @@ def tail(path: Path, size: int = TAIL_BYTES) -> str:
 
 
 def last_line(path: Path) -> str:
-    """The last line that says anything; what a bare carriage return overwrote is left out, and of
-    a refusal what it advises."""
+    """The last line with content, without what a bare carriage return overwrote, and without the
+    advice of a refusal."""
     lines = [line.strip() for line in tail(path).splitlines() if line.strip()]
     return next((line for line in reversed(lines) if not line.startswith("next: ")),
                 lines[-1] if lines else "")
@@ -76,7 +76,7 @@ def stream_of(log: Path, root: Path) -> StreamTable | None:
 
 
 class Follower:
-    """Feeds a reader with what a log file has gained."""
+    """Feeds a reader with a log file's new content."""
 
     def __init__(self, path: Path, table: StreamTable | None, begin: int = 0) -> None:
         self.reader = Reader(table)

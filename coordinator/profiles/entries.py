@@ -31,7 +31,7 @@ import msgspec
 
 
 class Piece(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One value and where it goes. `value` is JSON, with places in its strings."""
+    """One value and its place. `value` is JSON, with placeholders in its strings."""
 
     at: tuple[str, ...]
     value: str

@@ -119,7 +119,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 Code.INVALID, f"--command cannot be split into words: {bad}.",
                 next="Check its quotes.",
             ) from None
-        ended = [";"] * (";" in _QUOTED.sub("", text))  # (it needs no blank before it)
+        ended = [";"] * (";" in _QUOTED.sub("", text))  # it needs no blank before it
         signs = sorted(_SHELL_SIGNS.intersection([*words, *ended]))
         if signs:
             raise Refusal(
@@ -338,7 +338,7 @@ def folders(root: Path) -> Iterator[Path]:
 
 
 def check(profile: Profile) -> None:
-    """Check what the types cannot: placeholders, and that the prompt gets in.
+    """Check what the types cannot: placeholders, and that the prompt is used.
 
     Raises:
         Refusal: INVALID.

@@ -21,7 +21,7 @@ import msgspec
 
 
 class SessionFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One file: `text` as it is, or what is wired into the file `like`."""
+    """One file: the given `text`, or what is wired into the file `like`."""
 
     file: str
     like: str = ""

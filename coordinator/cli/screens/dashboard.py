@@ -31,7 +31,7 @@ EVENTS, TASKS = 100, 500
 
 
 class Row(NamedTuple):
-    """A row of a list: what names it, its cells, and what it is about."""
+    """A row of a list: its key, its cells, and its subject."""
 
     key: str
     cells: Sequence[str]
@@ -97,7 +97,7 @@ class Dashboard(SessionApp[str | None]):
         self.pending: Pending | None = None
 
     def compose(self) -> ComposeResult:
-        """How it is, the lists' names, one list, what was said last, the keys."""
+        """The state, the lists' names, one list, the last message, the keys."""
         yield Static(id="head")
         yield Static(id="tabs")
         yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=1)
@@ -214,7 +214,8 @@ class Dashboard(SessionApp[str | None]):
     # ------------------------------------------------------------ showing
 
     async def action_open(self) -> None:
-        """All about what is chosen: a review's difference, or the story in sentences."""
+        """Open everything about the chosen row: a review's difference, or the story in sentences.
+        """
         row = self._row()
         if row is None:
             return
@@ -276,7 +277,7 @@ class Dashboard(SessionApp[str | None]):
         self.say(f"Press y to {verdict} {unlock.request} in the place of {unlock.holder}.")
 
     async def action_confirm(self) -> None:
-        """Do what was asked about."""
+        """Do the pending action."""
         pending, self.pending = self.pending, None
         if pending is None:
             return

@@ -102,7 +102,7 @@ class LogPage(Page):
         self._kept: list[str] = []
 
     def on_mount(self) -> None:
-        """Read what is there, and then what comes."""
+        """Read the present log, and then its growth."""
         self._read()
         self.set_interval(1.0, self._read)
 
@@ -174,7 +174,7 @@ class SessionApp(App[ReturnType]):
         self._one_at_a_time = asyncio.Lock()
 
     async def changed(self, review: rq.Review) -> None:
-        """A verdict was given here, or taken back: show what is so now."""
+        """A verdict was given here, or taken back: show the new state."""
 
     async def ask(self, request: rq.Request[R]) -> R | None:
         """The answer; None if the request was refused, which is shown. One question at a time, in
@@ -185,12 +185,12 @@ class SessionApp(App[ReturnType]):
             except Refusal as refusal:
                 sentences = [in_line(refusal.message), in_line(refusal.next)]
                 if refusal.code is Code.DAEMON_DOWN:
-                    sentences.reverse()  # what is cut off is a path, not what to do
+                    sentences.reverse()  # then the path is cut off, not the next step
                 self.say(" ".join(sentences))
                 return None
 
     def say(self, text: str) -> None:
-        """At the bottom, in as many lines as it takes."""
+        """Show it at the bottom, in as many lines as needed."""
         for result in self.query("#said").results(Static):  # none while it is being closed
             result.update(Text(text))
 

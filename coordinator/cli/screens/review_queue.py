@@ -79,7 +79,7 @@ class ReviewQueue(SessionApp[None]):
         self.by_file = False  # a file or a hunk is chosen; otherwise the whole review
 
     def compose(self) -> ComposeResult:
-        """The list, the difference, what was said last, the keys."""
+        """The list, the difference, the last message, the keys."""
         yield OptionList(id="reviews")
         yield HunkPane(id="pane")
         yield Static(id="said")
@@ -118,7 +118,7 @@ class ReviewQueue(SessionApp[None]):
         listed.highlighted = names.index(name) if name in names else None
 
     async def _show(self, name: str | None, *, hunk: int | None = None) -> None:
-        """Show this review; of the one that is in sight already, what was chosen stays so."""
+        """Show this review; if it is visible already, the choice in it stays."""
         pane = self.query_one(HunkPane)
         if name is None:
             self.shown, self.by_file = None, False
@@ -240,7 +240,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ acting
 
     async def action_decide(self, verdict: rq.Verdict) -> None:
-        """A verdict on what is chosen."""
+        """Give a verdict on the choice."""
         row, pane = self.shown, self.query_one(HunkPane)
         if row is None:
             return
@@ -329,7 +329,7 @@ class ReviewQueue(SessionApp[None]):
             self._say_choice()
 
     async def action_story(self) -> None:
-        """The agent's task, what happened, and what it said last."""
+        """Show the agent's task, what happened, and its last words."""
         row = self.shown
         if row is None:
             return

@@ -19,7 +19,7 @@ import coord_plain
 
 # mini-swe-agent, which has the base, is not installed where types are checked.
 class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]  # its package has no types
-    """Asks before each command, and tells afterwards what the model should know."""
+    """Asks before each command, and adds the notices for the model afterwards."""
 
     def execute(self, action: dict[str, Any], cwd: str = "", **more: Any) -> dict[str, Any]:
         """Run the command of `action`, or refuse it."""
