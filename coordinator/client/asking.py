@@ -18,7 +18,7 @@ import msgspec
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
-if TYPE_CHECKING:  # (a connection alone starts without them)
+if TYPE_CHECKING:  # a connection alone starts without them
     from coordinator.words import requests as rq
 
 R = TypeVar("R")
@@ -70,7 +70,7 @@ class Question(NamedTuple):
 
 
 class HangUps:
-    """How often a client has hung up on what it had asked, on all its connections."""
+    """How often a client has hung up on its questions, on all its connections."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -149,7 +149,7 @@ def encoded(request: rq.Request[Any]) -> bytes:
             raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be text, not bytes. "
                           "Nothing was done.", next="Decode it first.", field=field)
     try:
-        # One line each: what somebody has laid out in several has its line feeds between its parts.
+        # One line each: a request laid out in several has line feeds between its parts.
         return encode(request).replace(b"\n", b" ")
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
         raise no_unicode(
@@ -187,10 +187,10 @@ def _wrong(field: str, what: str, value: Any) -> Refusal:
 
 
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
-    """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
-    without harm, the idempotency key that it is asked under)."""
+    """(the extra time for its answer, beyond a plain one's (seconds); whether it may be sent twice
+    without harm; its idempotency key)."""
     kind = type(request)
-    wait = getattr(request, "wait_s", 0.0)  # what is no number is refused when it is asked
+    wait = getattr(request, "wait_s", 0.0)  # a value that is no number is refused later
     wait_s = float(wait if isinstance(wait, int | float) else 0.0) + SLOW_S.get(kind.op, 0.0)
     repeatable = not kind.writes or kind.op in REPEATABLE
     if key is None and not repeatable:

@@ -24,7 +24,8 @@ _PARENTS: list[AsyncWire] = []
 
 
 class AsyncConnections:
-    """Those of one client: a common one for whatever is answered at once, others for who waits."""
+    """The connections of one client: a common one for immediate answers, others for waiting
+    questions."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self.wire = wire
@@ -68,7 +69,7 @@ class AsyncRenewing:
             self._renew(weakref.WeakMethod(renew), every_s), name="coord-renew")
 
     async def stop(self) -> None:
-        """Renew no more; what is just asked is called off."""
+        """Stop renewing; a running question is cancelled."""
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -88,7 +89,7 @@ class AsyncChecked:
     _check_known: Callable[[], None]
 
     def check(self) -> None:
-        """By its last renewal; `confirm` asks.
+        """Check by the last renewal; `confirm` asks.
 
         Raises:
             LeaseLost: the lease is known to have ended, or was not confirmed in time.

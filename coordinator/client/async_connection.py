@@ -26,7 +26,7 @@ from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a connection may take (seconds): the daemon is there and takes no more for now.
+#: How long a connection may take (seconds) if the daemon is there and accepts none for now.
 CONNECT_S = 5.0
 
 
@@ -40,7 +40,7 @@ class AsyncWire:
         self.state = state
         self.hang_ups = hang_ups or HangUps()
         self.token = token
-        #: Whether a daemon is started where none runs; may be changed at any time.
+        #: Whether to start a daemon if none runs; may be changed at any time.
         self.autostart = autostart
         self._starting = starting
         #: Whether a daemon was to be started, and none could be.
@@ -53,7 +53,7 @@ class AsyncWire:
         self._closed = False
 
     def another(self) -> AsyncWire:
-        """A connection of its own, for the same agent."""
+        """A further connection, for the same agent."""
         return AsyncWire(
             self.state, token=self.token, autostart=self.autostart, starting=self._starting,
             hang_ups=self.hang_ups)
@@ -64,8 +64,8 @@ class AsyncWire:
         return self._link.process() if self._link is not None else 0
 
     async def open(self, *, prepares: bool = True) -> AsyncLink:
-        """Connect, starting the daemon when there is none. `prepares`: also where there is no
-        `.coord` yet, which is then made.
+        """Connect, and start the daemon if there is none. `prepares`: also without a `.coord`,
+        which is then made.
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
@@ -96,7 +96,7 @@ class AsyncWire:
             return sock
         self._check_may_start(prepares)
         self.failed = True
-        for _ in range(STARTS):  # (a daemon may be killed in the moment after)
+        for _ in range(STARTS):  # a daemon may be killed in the moment after
             await start(self.state)
             sock = await self._connect()
             if sock is not None:
@@ -110,7 +110,7 @@ class AsyncWire:
         while True:
             try:
                 return try_to_reach(path)
-            except BlockingIOError as bad:  # it takes no more for now
+            except BlockingIOError as bad:  # it accepts none for now
                 if time.monotonic() > deadline:
                     raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
             await sleep(0.01)

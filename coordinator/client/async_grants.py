@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coordinator.client.async_connection import AsyncWire
 
 R = TypeVar("R")
-#: How often it is asked what became of a question: while a coordinator dies, and the next one.
+#: How often to ask for the result of a question while a coordinator dies, and the next one starts.
 TRIES_MAX = 3
 #: The lifetime of a lease while it is handed on (seconds), if the question named no time.
 TTL_S = 60.0
@@ -38,11 +38,11 @@ _Place = tuple[str, str, tuple[str, ...]]
 
 
 class AsyncGrants:
-    """Those that one client asks for. For one event loop."""
+    """The grants that one client asks for. For one event loop."""
 
     def __init__(self) -> None:
         self._lines: dict[_Place, _Line] = {}
-        #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
+        #: The last claims that were answered here: a cancelled claim compares with them.
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
         #: Leases (fencing tokens) that were granted here, the last ones: the same.
         self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
@@ -95,7 +95,7 @@ class AsyncGrants:
         tokens = [lease.fencing_token for lease in got.leases]
         line.heard.update(tokens)
         self._tokens += tokens
-        line.late.clear()  # on these resources: what is none of these has ended
+        line.late.clear()  # on these resources: all others have ended
         return got
 
     def _forget(self, name: _Place, line: _Line) -> None:
@@ -107,7 +107,7 @@ class AsyncGrants:
         caller was told of."""
         got = await self._find_grant(question, line)
         for lease in got.leases if got is not None else ():
-            # Granted at its turn, as it hung up, it is held already where it is asked for again.
+            # If it was granted as it hung up, another question for the same finds it held already.
             anew = not lease.reentrant or (
                 lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
             if anew and lease.fencing_token not in line.heard:
@@ -144,7 +144,7 @@ class AsyncGrants:
         return None
 
     async def _wait(self, question: _Question) -> Any:
-        """The answer to a question that may wait, for something to happen or to be given."""
+        """The answer to a question that waits for an event or a gift of work."""
         try:
             return await question.answered()
         except asyncio.CancelledError:
@@ -194,7 +194,7 @@ class AsyncGrants:
 
 
 class _Line:
-    """Those of one client who ask for the same, without a body.
+    """The questions of one client for the same resources, without a body.
 
     Attributes:
         waiting: how many wait for their answer.
@@ -234,7 +234,7 @@ class _Question:
             return await asyncio.shield(self._asking)
         finally:
             if self._wire is not None and self._asking.done():
-                # Nothing is awaited here: who is cancelled now would lose a grant.
+                # Nothing is awaited here: a cancellation now would lose a grant.
                 self._wire.hang_up(for_good=True)
 
     async def hung_up(self) -> Any:

@@ -19,7 +19,7 @@ from coordinator.words.refusals import Refusal
 if TYPE_CHECKING:
     from coordinator.client.async_client import AsyncClient
 
-#: So long (seconds) the coordinator has to tell whether something is held still.
+#: How long (seconds) the coordinator has to tell whether a lease still lives.
 CHECK_S = 2.0
 
 
@@ -38,8 +38,8 @@ class AsyncHeld(AsyncChecked):
         self._client = client
         self.agent = branch.agent if branch is not None else str(client.agent)
         self.leases = got.leases
-        #: The newest lease token of each copy. Bodies of one holder have them together, for one
-        #: within another may change what that has.
+        #: The newest lease token of each copy. Bodies of one holder share them, because an inner
+        #: one may change the outer one's.
         self._tokens = branch.tokens if branch is not None else {}
         self._alone = branch is not None and branch.private
         self._note_tokens(got.leases)
@@ -61,7 +61,7 @@ class AsyncHeld(AsyncChecked):
 
     @property
     def resources(self) -> list[str]:
-        """Names of what is held."""
+        """The names of the leased resources."""
         return [lease.resource for lease in self.leases]
 
     @property
@@ -80,8 +80,8 @@ class AsyncHeld(AsyncChecked):
         self._check_known()
 
     async def confirm(self) -> None:
-        """Ask the coordinator whether it is held still; where that does not answer soon, its last
-        renewal tells.
+        """Ask the coordinator whether it is still held. Without a quick answer, its last renewal
+        counts.
 
         Raises:
             LeaseLost: the lease has ended, or its renewal was not confirmed in time.
@@ -158,7 +158,8 @@ class AsyncHeld(AsyncChecked):
         return rq.Renew(agent=self.agent, resources=resources, ttl_s=self._ttl_s)
 
     async def _give_back(self) -> None:
-        """Give back what its holder did not have before, and learn whether all was held so long."""
+        """Give back what its holder did not have before, and learn whether all of it was held until
+        now."""
         kept = [lease.resource for lease in self.leases if lease.reentrant]
         if kept and self._lost is None:  # its earlier holder continues with it
             await self._tell(self._renewal(kept))
@@ -190,7 +191,8 @@ class AsyncHeld(AsyncChecked):
                 self._lost = refusal.message
             return
         if isinstance(answer, rq.Released):
-            self._note_tokens(answer.released)  # what is only read from now on has another token
+            # a lease that is now only for reading has another token
+            self._note_tokens(answer.released)
 
     def _note_tokens(self, leases: Sequence[rq.Lease]) -> None:
         self._tokens.update({(lease.resource, lease.worktree): lease.lease_token

@@ -128,13 +128,14 @@ class AsyncLink(asyncio.Protocol):
         return self._transport is None
 
     def leave(self) -> None:
-        """The coordinator at the other end is about to end: the next question goes to another,
-        unless somebody waits here still."""
+        """The coordinator at the other end is about to end: send the next question to another,
+        unless an answer is still expected here."""
         if not self._waiting and self._events is None:
             self.hang_up()
 
     async def close(self) -> None:
-        """Hang up, and wait until the coordinator knows: what it had answered by then has come."""
+        """Hang up, and wait until the coordinator has seen it: its earlier answers have arrived
+        then."""
         if self._transport is not None and self._loop is asyncio.get_running_loop():
             with contextlib.suppress(OSError, RuntimeError):
                 self._transport.write_eof()
@@ -156,7 +157,7 @@ async def open_link(sock: socket.socket) -> AsyncLink:
 
 
 async def start(state: StateDir) -> None:
-    """Start the coordinator by a process of its own, for that waits and takes locks.
+    """Start the coordinator by a process of its own, because that waits and takes locks.
 
     Raises:
         Refusal: what kept it from starting.

@@ -20,8 +20,8 @@ from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: A body's sub-agent that was not heard of for so long (seconds) counts as silent. It renews what
-#: it holds much more often; idle ones are to last as long as their program.
+#: The silence (seconds) after which a body's sub-agent counts as silent. It renews its leases much
+#: more often; idle ones have to last as long as their program.
 SILENCE_S = 86_400.0
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
@@ -33,7 +33,7 @@ AS_HOLDER = frozenset({
 
 
 class LeaseLost(Pickled, Exception):
-    """The lease ended while its body ran: what the body wrote since may collide with others."""
+    """The lease ended while its body ran: the body's later writes may collide with others."""
 
     def __init__(self, resources: Sequence[str], why: str) -> None:
         super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")

@@ -115,7 +115,7 @@ class Client(Operations):
         return self._wire.hang_ups.count
 
     def starts_nothing(self) -> None:
-        """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
+        """Start no coordinator from now on; raise DAEMON_DOWN instead."""
         self._wire.autostart = False
 
     @property
@@ -155,7 +155,7 @@ class Client(Operations):
         return answer
 
     def _ask_as_holder(self, request: rq.Request[R], key: str | None, mark: int | None) -> R:
-        """Ask as the holder around this code, if that is what it is for."""
+        """Ask as the holder around this code, if the request is for it."""
         holder = bodies.as_holder(self, request, self.agent)
         if holder is not None:
             try:
@@ -217,8 +217,8 @@ class Client(Operations):
                 agent="", profile=self._profile, unique=True))
 
     def _be_another(self) -> None:
-        """This process was forked from the one whose agent this is: it is a sub-agent of that one
-        from now on, or an agent like it where that one has left."""
+        """Register again after a fork: as a sub-agent of the parent's agent, or as an agent like it
+        if the parent has left."""
         self._process, self._naming, self._idle = os.getpid(), Lock(), []
         self._connections.start_anew()
         parent = self.agent
@@ -294,7 +294,7 @@ class Client(Operations):
                         runs: Callable[[], bool]) -> Iterator[Held]:
         around = bodies.around(self)
         branch = around or self._choose_branch(request)
-        before, branch.spent = branch.spent, True  # until it is known what it holds
+        before, branch.spent = branch.spent, True  # until its leases are known
         try:
             request.agent = branch.agent
             try:
@@ -332,7 +332,7 @@ class Client(Operations):
         except Refusal as refusal:
             if refusal.code is not Code.INVALID:
                 raise
-            registration.silence_s = None  # so long a silence is not possible here
+            registration.silence_s = None  # such a long silence is impossible here
             registered = self._ask(registration)
         return bodies.Branch(registered.agent)
 

@@ -29,7 +29,7 @@ IDLE_MAX = 4
 
 
 class Connections:
-    """Those of one client: who asks while another thread waits for its answer does so on a
+    """The connections of one client. While one thread waits for its answer, another asks on a
     connection of its own."""
 
     def __init__(self, wire: Wire) -> None:
@@ -87,7 +87,7 @@ class Connections:
             self._first.release()
 
     def hang_up(self, *, for_good: bool) -> None:
-        """From another thread, or a signal handler: end what waits for its answer now."""
+        """From another thread, or a signal handler: end the waiting questions now."""
         self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *tuple(self._busy)):
             wire.hang_up()
@@ -115,12 +115,13 @@ class Renewing:
 
     def __init__(self, renew: Callable[[], bool], every_s: float) -> None:
         self._done, self._ended = threading.Event(), threading.Event()
-        # In one step: `Thread.start` is several, and an exception among them leaves half a thread.
+        # One step, because `Thread.start` is several, and an exception among them leaves half a
+        # thread.
         _thread.start_new_thread(
             _renew, (weakref.WeakMethod(renew), self._done, self._ended, every_s))
 
     def stop(self) -> None:
-        """Renew no more; what is just asked is waited for."""
+        """Stop renewing; a running question is waited for."""
         self._done.set()
         self._ended.wait()
 
@@ -138,7 +139,7 @@ def _renew(renewing: weakref.WeakMethod[Callable[[], bool]], done: threading.Eve
 
 
 class Checked:
-    """Nothing more: a thread may ask the coordinator whenever it likes."""
+    """Nothing more, because a thread may ask the coordinator at any time."""
 
 
 def run_body(
@@ -168,7 +169,7 @@ class _Body(contextlib.AbstractContextManager[T]):
         try:
             return self._body.__exit__(*raised)
         except BaseException:
-            self._body.gen.close()  # (nothing, where its end was reached)
+            self._body.gen.close()  # has no effect after its end
             raise
 
 

@@ -27,7 +27,7 @@ from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a connection may take (seconds): the daemon is there and takes no more for now.
+#: How long a connection may take (seconds) if the daemon is there and accepts none for now.
 CONNECT_S = 5.0
 
 
@@ -41,7 +41,7 @@ class Wire:
         self.state = state
         self.hang_ups = hang_ups or HangUps()
         self.token = token
-        #: Whether a daemon is started where none runs; may be changed at any time.
+        #: Whether to start a daemon if none runs; may be changed at any time.
         self.autostart = autostart
         self._starting = starting
         #: Whether a daemon was to be started, and none could be.
@@ -54,7 +54,7 @@ class Wire:
         self._closed = False
 
     def another(self) -> Wire:
-        """A connection of its own, for the same agent."""
+        """A further connection, for the same agent."""
         return Wire(
             self.state, token=self.token, autostart=self.autostart, starting=self._starting,
             hang_ups=self.hang_ups)
@@ -65,8 +65,8 @@ class Wire:
         return self._link.process() if self._link is not None else 0
 
     def open(self, *, prepares: bool = True) -> Link:
-        """Connect, starting the daemon when there is none. `prepares`: also where there is no
-        `.coord` yet, which is then made.
+        """Connect, and start the daemon if there is none. `prepares`: also without a `.coord`,
+        which is then made.
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
@@ -97,7 +97,7 @@ class Wire:
             return sock
         self._check_may_start(prepares)
         self.failed = True
-        for _ in range(STARTS):  # (a daemon may be killed in the moment after)
+        for _ in range(STARTS):  # a daemon may be killed in the moment after
             start(self.state)
             sock = self._connect()
             if sock is not None:
@@ -111,7 +111,7 @@ class Wire:
         while True:
             try:
                 return try_to_reach(path)
-            except BlockingIOError as bad:  # it takes no more for now
+            except BlockingIOError as bad:  # it accepts none for now
                 if time.monotonic() > deadline:
                     raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
             sleep(0.01)

@@ -82,7 +82,7 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
 
 
 def try_to_reach(path: Path, timeout_s: float = 0.0) -> socket.socket | None:
-    """As `reach`.
+    """Try to connect like `reach`.
 
     Raises:
         BlockingIOError: so many want to connect that the daemon takes no more for now.

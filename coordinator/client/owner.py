@@ -29,7 +29,7 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 
 T = TypeVar("T")
-#: How long one question for the next piece of work waits (seconds): then it looks whether to stop.
+#: How long one question for the next piece of work waits (seconds) before it checks for a stop.
 ASK_S = 20.0
 #: How many characters of a failure are reported.
 WHY_CHARS_MAX = 500
@@ -43,12 +43,14 @@ class ChangeRefused(Exception):
     """Raised by an owner's function: this change is not to be made, whatever is tried."""
 
 
-#: (value as it is, None: nothing is stored; what is wanted; the change) -> the value from then on.
+#: (present value, None: nothing is stored; the wanted change's content; the change) -> the new
+#: value.
 Apply = Callable[[Any, Any, rq.Change], Any]
 
 
 def through_restarts(ask: Callable[[], T]) -> T:
-    """The answer to what may be asked again: where the coordinator ends meanwhile, the next one's.
+    """The answer to a question that may be repeated. If the coordinator ends meanwhile, the next
+    one answers.
 
     Raises:
         Refusal: SHUTTING_DOWN: there was no other within `RECONNECT_S`; and what `ask` raises.
@@ -78,7 +80,7 @@ class WorkLoop:
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """From another thread, or a signal handler: end after this piece; where it waits for one,
+        """From another thread, or a signal handler: end after this piece. A wait for one ends
         within `ASK_S`, or at once with the client's `hang_up` after it."""
         self._stop.set()
 
@@ -137,13 +139,12 @@ class Owner:
         self.at: str | None = None
         #: Changes that it has applied, and refused for good.
         self.applied = self.refused = 0
-        #: Why the last attempt failed, of changes that were neither applied nor refused since.
+        #: The failure of the last attempt, for changes neither applied nor refused since.
         self.failing: dict[str, str] = {}
 
     def stop(self) -> None:
-        """From another thread, or a signal handler: end after the change that it is at; where it
-        waits for one, within 20 s, or at once with the client's `hang_up` after it. The key is
-        given back."""
+        """From another thread, or a signal handler: end after the present change. A wait for one
+        ends within 20 s, or at once with the client's `hang_up` after it. The key is given back."""
         self._loop.stop()
 
     @property
@@ -153,8 +154,8 @@ class Owner:
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
             begun: Callable[[], None] = lambda: None) -> int:
-        """Apply changes until `stop()`; with `until_idle` until none can be applied now (what has
-        failed is tried again later, and keeps those after it waiting). How many were applied.
+        """Apply changes until `stop()`; with `until_idle` until none can be applied now. A failed
+        one is tried again later, and blocks those after it. Returns how many were applied.
 
         Args:
             wait: stand in line so long (seconds) for the key, while another owns it.

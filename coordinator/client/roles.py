@@ -53,7 +53,7 @@ class Work:
 
 
 class Planner(Protocol):
-    """Says what a task needs, before it is begun."""
+    """Names the needs of a task before it begins."""
 
     def plan(self, work: Work) -> Sequence[str]:
         """Resources to be leased beside those of its plan, all at once."""
@@ -77,7 +77,7 @@ class Recovery(Protocol):
 
 
 class Validator(Protocol):
-    """Looks at what was written."""
+    """Judges the written work."""
 
     def validate(self, work: Work) -> str:
         """Why it is not right; empty if it is."""
@@ -101,7 +101,7 @@ class Command:
                 data, _ = process.communicate(timeout=self.seconds)
             except subprocess.TimeoutExpired:
                 return f"{self.command} took over {self.seconds:g} s"
-            finally:  # what it started ends with it, also when this is interrupted
+            finally:  # its children end with it, also after an interruption
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
         if not process.returncode:
@@ -121,10 +121,10 @@ class CoordinatorsRecovery:
 def carry(client: Client, *, editor: Editor, task: str | None = None,
           planner: Planner | None = None, recovery: Recovery | None = None,
           validator: Validator | None = None) -> rq.Task:
-    """Take one task (without `task`, the best) and bring it to an end; the task as it is then:
-    done; failed, since a role gave up; offered again, since others hold what it needs; or a
-    person's. It is leased and written in the working tree that the program's working directory is
-    in. A role names what is leased as its lease does, or from that directory.
+    """Take one task (without `task`, the best) and bring it to an end. Returns the task as it is
+    then: done; failed, because a role gave up; offered again, because others hold what it needs; or
+    a person's. It is leased and written in the working tree around the program's working directory.
+    A role names resources like their leases, or from that directory.
 
     Raises:
         Refusal: it cannot be claimed, or a commit was refused for what no attempt cures.

@@ -20,14 +20,14 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import read
 
-#: How long each is asked how it is (seconds): it answers in ms, unless it hangs.
+#: How long each has to answer (seconds): it takes ms, unless it hangs.
 ASKED_S = 5.0
 #: How many are asked at once, so that one that hangs does not delay the others.
 ASKED_AT_ONCE = 16
 
 
 def ask_all(notes: Sequence[Note]) -> list[rq.Coordinator]:
-    """Those that run, in the order of their notes."""
+    """The running ones, in the order of their notes."""
     notes = [note for note in notes if note.pid is not None]
     if len(notes) < 2:
         return [row for note in notes for row in _ask(note)]

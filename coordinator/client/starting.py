@@ -55,8 +55,8 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
             _await_outside(state)
             return
         if failed is None or failed[0] >= 0:
-            break  # else somebody has killed it in that moment
-    if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
+            break  # otherwise it was killed in that moment
+    if failed is not None:  # another may have the turn, and start one elsewhere
         _explain_failure(state, *failed)
 
 

@@ -29,7 +29,7 @@ _PARENTS: list[Any] = []
 
 
 def start(state: StateDir) -> None:
-    """As `coordinator.client.starting.start`, which seldom has to be read in."""
+    """Start it as `coordinator.client.starting.start` does, which is seldom loaded."""
     from coordinator.client import starting
 
     starting.start(state)
@@ -109,8 +109,8 @@ class Link:
                 yield event
 
     def is_over(self) -> bool:
-        """Whether the daemon has ended it. Only for one that nothing was asked on: what it says
-        would be taken for its end."""
+        """Whether the daemon has ended it. Only for a connection without a question, because any
+        output counts as its end."""
         if self._sock is not None and select.select([self._sock], [], [], 0)[0]:
             self.close()
         return self._sock is None
@@ -133,7 +133,7 @@ class Link:
             sock.close()
 
     def hang_up(self) -> None:
-        """From another thread: end what waits here now."""
+        """From another thread: end the waiting question now."""
         sock = self._sock
         if sock is not None:
             with contextlib.suppress(OSError):

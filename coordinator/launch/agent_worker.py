@@ -44,7 +44,7 @@ OUTCOMES: dict[How, str] = {"lapsed": "lapsed", "gave up": "gave up", "unhooked"
 
 
 class AgentWorker(threading.Thread):
-    """An agent of a launch. `task`, `title` and `since` say what it does now, for the display."""
+    """An agent of a launch. `task`, `title` and `since` tell its present work, for the display."""
 
     def __init__(self, launch: LaunchState, profile: Profile, wanted: str) -> None:
         super().__init__(name=f"coord-{wanted}", daemon=True)
@@ -65,7 +65,7 @@ class AgentWorker(threading.Thread):
         self._seat = Seat()
 
     def visit(self, visitor: Visitor) -> None:
-        """A person wants to take it over. From any thread.
+        """Let a person take it over. From any thread.
 
         Raises:
             Refusal: INVALID: its CLI has no way for that; BAD_TRANSITION: not now.
@@ -191,8 +191,8 @@ class AgentWorker(threading.Thread):
     def _stay(
         self, post: Post, process: Running, session: str, log: Path, signs: Signs
     ) -> tuple[Ended, Path]:
-        """With its program until that is at its end, and with each person who takes it over: how it
-        ended, and the last log."""
+        """Stay with its program until the end, and with each person who takes it over. Returns how
+        it ended, and the last log."""
         launch, task = self.launch, post.claimed.task
         while True:
             self._record(task, process.pid, process.mark)
@@ -218,8 +218,8 @@ class AgentWorker(threading.Thread):
                 return _not_started(bad), log
 
     def _with_a_person(self, post: Post, session: str, log: Path) -> tuple[Ended | None, str]:
-        """As long as one is at its conversation: how the task ended meanwhile (None: it has not),
-        and the session that is gone on with."""
+        """Stay while a person is at its conversation. Returns how the task ended meanwhile (None:
+        it has not), and the session that continues."""
         launch, task, visitor = self.launch, post.claimed.task, self._seat.take()
         if visitor is None:
             return None, session  # who asked has gone away again
@@ -268,7 +268,8 @@ class AgentWorker(threading.Thread):
         return self.launch.root if self._work is None else self._work.place
 
     def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
-        """With isolation: a worktree that begins at the target's tip, and what to say of it."""
+        """With isolation: begin a worktree at the target's tip. Returns the facts for the prompt.
+        """
         isolation = self.launch.isolation
         if isolation is None:
             return None
@@ -309,9 +310,9 @@ class AgentWorker(threading.Thread):
         return OUTCOMES.get(ended.how, "failed"), ended.why
 
     def _checked(self, ended: Ended, before: int) -> Ended:
-        """Models that are refused what they need sometimes stop and call it success: who changed
-        nothing, and got nothing after it was last refused, has given up. `before`: the log's end
-        when the attempt began."""
+        """Models that are refused what they need sometimes stop and call it success. An agent that
+        changed nothing, and got nothing after its last refusal, has given up. `before`: the log's
+        end when the attempt began."""
         if not ended.ok or ended.changed is not False:
             return ended
         items = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
@@ -324,7 +325,7 @@ class AgentWorker(threading.Thread):
                        why=f"it changed none of its files, and was last refused {names}")
 
     def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
-        """Let what it did land, and the task be done; or keep it, and let the task fail."""
+        """Land its work, so that the task is done; or keep the work, and let the task fail."""
         isolation, task = self.launch.isolation, claimed.task
         assert isolation is not None, "who has a worktree has isolation"
         left: rq.Unlanded | None = None

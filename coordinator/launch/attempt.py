@@ -26,7 +26,7 @@ from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.workers.process_group import Running
 
-#: How often the process is looked at; its exit is noticed at once all the same.
+#: How often to look at the process; its exit is noticed at once all the same.
 TICK_S = 0.2
 #: An agent that reported its task finished, or gave it back, may say good-bye for this long.
 FAREWELL_S = 2.0
@@ -62,7 +62,7 @@ class Limits:
 
     @property
     def patience_s(self) -> float:
-        """How long a coordinator that does not answer is waited for."""
+        """How long to wait for a coordinator that does not answer."""
         return max(60.0, self.ttl_s)
 
 
@@ -70,9 +70,9 @@ class Limits:
 class Ended:
     """How a process ended, why in words, and its exit code; what its stream told, if it has one.
 
-    `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
-    `unhooked`, whatever else went wrong: no hook saw what it did. `changed`: whether it changed any
-    of its task's files; None if the task names none, or too many to compare.
+    `ok`: it says that it did its task. `model`: not the agent failed, but its model or the model's
+    server. `unhooked`, whatever else went wrong: no hook saw what it did. `changed`: whether it
+    changed any of its task's files; None if the task names none, or too many to compare.
     """
 
     how: How
@@ -103,8 +103,8 @@ class Claim:
         self, progress: str | None, silent_s: float = 0.0
     ) -> tuple[Literal["lapsed", "closed"], str] | None:
         """Tell that the agent moves (the words differ from time to time), or with None that it is
-        only alive, silent for so long (seconds). Whether its claim has ended: by itself, or because
-        the task was ended. A coordinator that does not answer says nothing of it."""
+        only alive, silent for so long (seconds). Returns whether its claim has ended: by itself, or
+        because the task was ended. Without an answer it counts as alive."""
         agent = str(self._client.agent)
         try:
             alive = self._client.call(rq.Heartbeat(agent=agent, progress=progress))
@@ -283,6 +283,6 @@ def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
         "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
         "COORD_AGENT_TOKEN": str(client.token), "COORD_TASK": task.task,
         "COORD_SOCKET": str(socket),
-        # At its end: only where there is no `coord` on it already.
+        # At the end: only used if there is no other `coord`.
         "PATH": f"{mine.get('PATH', os.defpath)}{os.pathsep}{StateDir(client.root).bin}",
     }

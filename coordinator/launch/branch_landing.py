@@ -37,7 +37,7 @@ BATCH_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A branch that wants to land: what it is about, its commit, and the leases it began with."""
+    """A branch that wants to land: its task, its commit, and the leases it began with."""
 
     agent: str
     task: str
@@ -55,10 +55,9 @@ class _Plan:
 
 
 class Lander:
-    """Lands on one target. `ask` puts a question to the coordinator as the person who launched;
-    `meaning` tells what does not fit together with what landed meanwhile;
-    `verify` is handed what is about to land, with what those behind it in the `line` would land on
-    top of that, and refuses it or not."""
+    """Lands on one target. `ask` puts a question to the coordinator as the person who launched.
+    `meaning` tells what conflicts with what landed meanwhile. `verify` gets what is about to land,
+    with what those behind it in the queue (`line`) would land on top of it, and may refuse it."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
                  verify: Callable[[Sequence[WouldLand]], None] | None = None,
@@ -242,7 +241,7 @@ class Lander:
         return now is not None and self._git.contains(now, after)
 
     def _follow(self, follower: CheckoutUpdate, work: Work, before: str, after: str) -> None:
-        """Bring the files forward; if somebody came first, take the branch back.
+        """Bring the files forward. If another change came first, take the branch back.
 
         Raises:
             Refusal: VERSION_CHANGED: nothing landed.
@@ -297,7 +296,7 @@ class Lander:
         target's of all others."""
         if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
                                  [f"{e.path}/" for e in moved]):
-            return work.commit  # (as it would be refused, there is nothing to be made)
+            return work.commit  # it will be refused, so nothing has to be made
         index = self._state.path / "landing.index"
         index.unlink(missing_ok=True)
         git = Git(self._target.top, index)

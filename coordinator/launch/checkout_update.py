@@ -38,7 +38,7 @@ from coordinator.files.git import (
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
-#: How long another git in the same working tree is waited for (seconds), and looked for.
+#: How long to wait for another git in the same working tree (seconds), and how often to look.
 LOCK_S, LOCK_TICK_S = 10.0, 0.02
 #: The content of the lock file, so that one left by a crash is recognised as ours.
 MARK = b"coord: a landing is going on\n"
@@ -127,7 +127,7 @@ class CheckoutUpdate:
     # ------------------------------------------------------------ before the branch moves
 
     def dirty(self, tip: str, changes: Iterable[Entry]) -> list[str]:
-        """Of the paths that would be written, those that hold something that is in no commit.
+        """Those of the paths to be written that hold something that is in no commit.
 
         Raises:
             GitError: git cannot tell.
@@ -199,8 +199,8 @@ class CheckoutUpdate:
         self._own.replace(self._index)
 
     def repair(self, before: str, after: str) -> list[str]:
-        """`follow`, after a crash in the middle of it; the paths that somebody changed since, which
-        were left as they are.
+        """`follow`, after a crash in the middle of it. Returns the paths that were changed since,
+        which are left as they are.
 
         Raises:
             GitError: git refused.
@@ -210,7 +210,7 @@ class CheckoutUpdate:
         settled: list[bytes] = []
         for entry, state in self._without_torn(before, after):
             if state in ("new", "foreign"):
-                # The index has it as landed: what a person has there shows as their change to it.
+                # The index has it as landed: a person's content shows as their change to it.
                 settled.append(b"%s %s 0\t%s\0" % (
                     entry.new_mode.replace(NO_MODE, "0").encode(), entry.new.encode(),
                     os.fsencode(entry.path)))
@@ -238,7 +238,7 @@ class CheckoutUpdate:
         return states
 
     def undo(self, before: str, after: str) -> None:
-        """After a crash before the branch moved: no file was written; the index goes back.
+        """After a crash before the branch moved, without written files: put the index back.
 
         Raises:
             GitError: git refused.

@@ -221,8 +221,8 @@ def _line(link: socket.socket) -> bytes:
 
 
 def _place(state: Path) -> Path:
-    """Among the coordinator's state, or, where that path is too long for a socket, in a folder of
-    the user's own.
+    """The place in the coordinator's state. If that path is too long for a socket, a folder of the
+    user's own.
 
     Raises:
         OSError: all of them are too long, or cannot be made.

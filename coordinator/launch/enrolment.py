@@ -20,12 +20,12 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
 
 T = TypeVar("T")
-#: How long one request for a task waits; also how soon an idle agent sees that all is done.
+#: How long one request for a task waits; also how soon an idle agent sees that everything is done.
 IDLE_S = 0.5
 
 
 class Enrolment:
-    """How an agent of a launch speaks with the coordinator.
+    """The connection of a launch's agent to the coordinator.
 
     Attributes:
         client: its connection; another one after it was removed.
@@ -58,7 +58,7 @@ class Enrolment:
         self._launch.run.worker(Recorded(agent=self.agent))
 
     def again(self) -> None:
-        """Register anew: a person removed it, or what it held was ended with it."""
+        """Register anew: a person removed it, or its leases were ended with it."""
         self.client.close()
         self.client = Client(self._launch.root, agent=self._wanted, profile=self._profile.name)
         self.begin()

@@ -34,7 +34,7 @@ class Launched:
 
     @property
     def doing(self) -> str:
-        """In a word or two."""
+        """Its state in a word or two."""
         if self.worker.task is None:
             return "at no task"
         return f"at {self.worker.task}" + (", taken over" if self.worker.taken_over else "")
@@ -108,14 +108,14 @@ def _ended(record: Record, worker: Worker) -> Refusal:
 
 
 class Following:
-    """One agent, from now on; `lines` of what it said at its present task come first."""
+    """One agent, from now on; first come the last `lines` of its present task."""
 
     def __init__(self, state: StateDir, launched: Launched, lines: int) -> None:
         self._state, self._folder, self._lines = state, launched.folder, lines
         self.agent = launched.worker.agent
         self._record, self._stamp = launched.record, (0, 0)
         mine = launched.record.logs_of(self.agent)
-        #: How many of its logs have been begun with here; the last of them is shown.
+        #: How many of its logs were begun here; the last of them is shown.
         self._begun = len(mine)
         if mine and (launched.worker.task is not None or mine[-1][1].ended is None):
             self._begun -= 1
@@ -127,7 +127,7 @@ class Following:
     def poll(self) -> Iterator[Shown]:
         """The new output, in order. An `over` is the last item."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
-        self._read()  # after that: what it wrote last is there now
+        self._read()  # later, so that its last output is there
         worker = next((worker for worker in self._record.workers if worker.agent == self.agent),
                       None)
         mine = self._record.logs_of(self.agent)

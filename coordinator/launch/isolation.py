@@ -56,7 +56,7 @@ def wired_files(state: StateDir) -> list[str]:
 
 
 def put_in(root: Path, place: Path, names: Sequence[str]) -> None:
-    """Give the worktree at `place` what is wired at `root`.
+    """Give the worktree at `place` the wiring at `root`.
 
     Raises:
         GitError: git refused.
@@ -101,7 +101,7 @@ def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
 
 
 def _tag(git: Git, name: str) -> str:
-    """How the index has it: empty (not at all), `S` (hidden from git), or else."""
+    """The file's tag in the index: empty (not in it), `S` (hidden from git), or another."""
     return git.text("--literal-pathspecs", "ls-files", "-v", "--", name)[:1]
 
 
@@ -151,8 +151,8 @@ class Isolation:
 
     def begin(self, work: Workplace, claimed: rq.Claimed, agent: str, number: int,
               ask: Ask) -> None:
-        """Begin a task in a worktree that holds nothing of its own: at the tip, its leases bound
-        to what is there; then what is left of an earlier attempt is put in.
+        """Begin a task in a worktree without anything of its own: at the tip, its leases bound to
+        the files there. Then put in what is left of an earlier attempt.
 
         Raises:
             Refusal: STORAGE, or what the coordinator says.
@@ -166,7 +166,7 @@ class Isolation:
                     BlobFolder(self._state.blobs))
 
     def gather(self, work: Workplace, claimed: rq.Claimed, agent: str) -> rq.Unlanded:
-        """Gather what the agent left into a commit on its branch.
+        """Gather the agent's work into a commit on its branch.
 
         Raises:
             Refusal: it cannot be gathered.
@@ -210,7 +210,7 @@ class Isolation:
         verify = None if verified is None else (
             lambda batch: verified.check(batch, verifying))
 
-        def landed(after: str) -> bool:  # still this one's turn
+        def landed(after: str) -> bool:  # still in its turn
             if verified is not None:
                 verified.landed(after)
             return finish(after)
@@ -255,8 +255,8 @@ class Isolation:
         return f"branch {work.branch}, worktree {self._shown(work)}"
 
     def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
-        """After an attempt: the worktree, to be used again; or None when it holds something that
-        did not land, and is kept for a person."""
+        """After an attempt: the worktree, to be used again; or None if it holds work that did not
+        land, and is kept for a person."""
         with contextlib.suppress(Refusal):
             self._carry(work, there=False)
         if self._trees.untouched(work) and not branch_landing.only_ignored(work, self._root,
@@ -268,7 +268,8 @@ class Isolation:
         return None
 
     def end(self) -> str:
-        """The launch is over: what a person has to know of what landed; nearly always nothing."""
+        """The launch is over: what a person has to know of the landed work; nearly always nothing.
+        """
         if self._meaning is not None:
             self._meaning.close()
         if self._verification is None:
@@ -300,8 +301,7 @@ def uncommitted(target: Target) -> int:
 
 
 def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
-    """Remove the worktrees that a dead run left. Those that hold something stay, and are returned.
-    """
+    """Remove the worktrees that a dead run left. Those that hold something stay; returns them."""
     folder = state.worktrees / run
     if not folder.is_dir():
         return []

@@ -67,8 +67,8 @@ class Launcher(LaunchState):
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
 
-        `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
-        so, work that waits for a verdict keeps the launch going.
+        `expects_verdicts` tells whether somebody is about to settle reviews: then work that waits
+        for a verdict keeps the launch running.
 
         Raises:
             Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
@@ -247,7 +247,7 @@ class Launcher(LaunchState):
         return not any(worker.is_alive() for worker in self.workers)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every agent has gone, or so long; whether they have."""
+        """Wait until every agent has gone, or for so long. Returns whether they have."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             worker.join(max(0.0, deadline - time.monotonic()))
@@ -258,7 +258,7 @@ class Launcher(LaunchState):
         self.draining.set()
 
     def stop(self) -> None:
-        """End every agent now; what they changed is flagged."""
+        """End every agent now; its changes are flagged."""
         self.draining.set()
         self.hard.set()
 

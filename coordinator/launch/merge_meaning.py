@@ -20,11 +20,11 @@ from coordinator.regions.questions import FILE_BYTES_MAX
 
 #: Files of both sides together; of more, none is looked at.
 FILES_MAX = 100
-#: So many bytes of them, in all their versions.
+#: The most bytes of them, in all their versions.
 BYTES_MAX = 16 << 20
 #: How long a landing waits for the first reading of a repository (seconds).
 READING_S = 60.0
-#: How long one merge is looked at (seconds).
+#: How long one merge is examined (seconds).
 SECONDS_MAX = 20.0
 
 

@@ -30,7 +30,7 @@ from coordinator.workers.process_group import end_orphan, mark, unrecorded
 #: The launcher's word for its regular end.
 _OVER = b"over\n"
 _WAITS = 'read -r said; [ "$said" = over ] || exec "$@"'
-#: How long the end of a launcher whose pipe was closed is waited for (seconds).
+#: How long to wait for the end of a launcher whose pipe was closed (seconds).
 END_S = 10.0
 #: The time between SIGTERM and SIGKILL for a program that a person had taken over (seconds).
 GRACE_S = 2.0

@@ -90,7 +90,7 @@ class Programs:
         return self._run(post, number, prompt, prompt, session)
 
     def for_a_person(self, post: Post, session: str) -> Role:
-        """How a person's process becomes this agent, in this session.
+        """The role that makes a person's process this agent, in this session.
 
         Raises:
             OSError: there is no such program.

@@ -20,7 +20,7 @@ COMPARED_MAX = 100_000
 
 
 class Signs:
-    """Compares what is on disk with how it was when last asked."""
+    """Compares the present files with those of the last call."""
 
     def __init__(self, log: Path, root: Path, resources: Sequence[str]) -> None:
         self._log = log

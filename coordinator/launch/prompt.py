@@ -51,7 +51,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 """
 
 
-#: With a lease on a region, in the one working tree: by whether the agent's hooks ask first.
+#: The rules for a lease on a region, in the one working tree: by whether the agent's hooks ask
+#: first.
 REGION_RULES = {
     False: """\
 - Of a file with `::` you hold a part. While another agent holds another part of it, the file itself

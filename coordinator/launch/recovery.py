@@ -46,7 +46,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 @contextlib.contextmanager
 def turn(state: StateDir) -> Iterator[None]:
-    """Wait for one's turn: landings of one repository happen one after the other.
+    """Wait for the turn: landings of one repository happen one after the other.
 
     Raises:
         Refusal: STORAGE.
@@ -108,7 +108,7 @@ def cut_off(state: StateDir) -> str | None:
 
 
 def recover(state: StateDir, ask: Ask) -> str | None:
-    """Bring a landing that a crash cut off to its end; what was done, in words.
+    """Bring a landing that a crash cut off to its end. Returns what was done, in words.
 
     Raises:
         Refusal: LOCKED, STORAGE: it cannot be done now, and stays noted.
@@ -177,7 +177,7 @@ def _unlock(left: Note) -> None:
 
 
 def main(root: str) -> int:
-    """`python -I -m coordinator.launch.recovery ROOT`: what the daemon runs when it finds a landing
+    """`python -I -m coordinator.launch.recovery ROOT`: the daemon runs it when it finds a landing
     that was cut off. Prints what was done. Exit code: 0, or that of the refusal."""
     with Client(Path(root), autostart=False) as client:
         try:

@@ -112,7 +112,7 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
 def _find_changed(divided: FileRegions, path: str, before: bytes, after: bytes) -> list[str]:
     """The differing regions; none if they cannot be told."""
     names, broken = divided.changed(path, before, after)
-    if names is None and not broken:  # what is outside of the definitions, maybe
+    if names is None and not broken:  # maybe outside of the definitions
         rest, broken = divided.changed(path, before, after, header=False)
         names = None if rest is None else [HEADER, *rest]
     return [] if names is None or broken else names

@@ -47,7 +47,7 @@ class LandedWork(msgspec.Struct, kw_only=True):
 
 
 class KeptWork(msgspec.Struct, kw_only=True):
-    """Work that did not land, where it is kept, and why it did not."""
+    """Work that did not land, its place, and the reason."""
 
     task: str
     branch: str
@@ -57,7 +57,7 @@ class KeptWork(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """The end of a launch. `serial_s`: what the successful attempts took, one after the other."""
+    """The end of a launch. `serial_s`: the time of the successful attempts, one after the other."""
 
     run: str
     wall_s: float
@@ -94,7 +94,7 @@ class Before(NamedTuple):
 
 
 class Course(NamedTuple):
-    """How a launch went."""
+    """The course of a launch."""
 
     run: str
     wall_s: float
@@ -137,7 +137,7 @@ def make(client: Client, before: Before, course: Course) -> Report:
 
 def _split_closed(tasks: Sequence[rq.Task], before: Before
                   ) -> tuple[list[rq.Task], list[rq.Task]]:
-    """Those that were over before the launch, and all others."""
+    """The tasks that were over before the launch, and all others."""
     return ([task for task in tasks if task.task in before.closed],
             [task for task in tasks if task.task not in before.closed])
 

@@ -14,7 +14,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
 
-#: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
+#: How many failures of its model in a row stop an agent; until then it rests, at most so long (s).
 SETBACKS_MAX = 6
 REST_MAX_S = 300.0
 

@@ -55,7 +55,7 @@ class Seat:
         """Whether a person waits."""
         with self._lock:
             if self._visitor is not None and not self._visitor.waits():
-                self._visitor = None  # who has gone away again
+                self._visitor = None  # this person has left
             return self._visitor is not None
 
     @property

@@ -24,7 +24,7 @@ from coordinator.words.texts import quoted
 from coordinator.workers.kept_command import Ended, how, tail
 from coordinator.workers.process_group import Running
 
-#: How long the command may take (seconds), and what it has between SIGTERM and SIGKILL.
+#: How long the command may take (seconds), and its time between SIGTERM and SIGKILL.
 SECONDS_MAX, GRACE_S = 1800.0, 5.0
 #: Becomes the command as soon as it is told to; ends if the launcher dies before.
 _WAITS = 'read -r go && exec sh -c "$1" </dev/null'
@@ -166,7 +166,7 @@ class Verification:
         return process
 
     def _wait(self, process: Running) -> str:
-        """Why it was not waited for to its end; empty if it was."""
+        """Why the wait ended before the process; empty if it did not."""
         until = time.monotonic() + self._seconds
         while not process.exited.wait(0.2):
             if self._stop.is_set():

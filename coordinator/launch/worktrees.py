@@ -41,7 +41,7 @@ class Target:
 
 @dataclass(slots=True)
 class Workplace:
-    """One linked worktree, and what it is used for now."""
+    """One linked worktree, and its present use."""
 
     top: Path
     place: Path  # the repository's root in it: where the agent works
@@ -157,7 +157,7 @@ class Worktrees:
             self._forget(before[1], before[2])
 
     def untouched(self, work: Workplace) -> bool:
-        """Whether it holds nothing that is not on the target (what git ignores left aside)."""
+        """Whether everything in it is on the target, except what git ignores."""
         git = Git(work.top)
         try:
             if git.run("status", "--porcelain", "-z", "--untracked-files=all",
@@ -193,8 +193,8 @@ class Worktrees:
 
 
 def in_submodules(work: Workplace) -> list[str]:
-    """Submodules, from the top, in which something was written: a worktree has an empty folder of
-    each, and git does not look into it; where one was filled, what was not committed there.
+    """Submodules, from the top, in which something was written. A worktree has an empty folder of
+    each, and git does not look into it. For a filled one: what was not committed there.
 
     Raises:
         GitError
