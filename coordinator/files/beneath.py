@@ -23,7 +23,7 @@ from coordinator.words import file_names
 
 #: The content of a path where no file can be, because it or something above it is missing.
 _NOTHING = Content("absent", 0, None, "absent")
-#: Nothing is there, or a file where a directory should be.
+#: Missing, or a file in the place of a directory.
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 
@@ -181,7 +181,7 @@ class Root:
 
 
 def snapshot_real(root: str, path: str, size_max: int) -> Content:
-    """`Root(root).snapshot(path, size_max)`, with fewer steps where there is a plain file.
+    """`Root(root).snapshot(path, size_max)`, with fewer steps for a plain file.
 
     Raises:
         OSError: as there.

@@ -27,10 +27,10 @@ from coordinator.words.pickled import Pickled
 
 #: Contents over this size (bytes) are kept as files.
 FILE_FROM = 64 * 1024
-#: A content that nothing refers to may still be on its way into a transaction: so long (seconds)
-#: it is left alone.
+#: How long (seconds) a content without references is left alone: it may be on its way into a
+#: transaction.
 YOUNG_S = 3600.0
-#: So many contents at most wait for a `settle`: each keeps a file open.
+#: How many contents may wait for a `settle`: each keeps a file open.
 UNSETTLED_MAX = 16
 _NAME = re.compile(r"[0-9a-f]{64}")
 
@@ -155,7 +155,8 @@ class BlobFolder:
                 fresh.close()
 
     def tidy(self, needed: Callable[[str], bool], now_s: float | None = None) -> int:
-        """Remove what is not `needed` (asked by its SHA-256) and not young; how many bytes."""
+        """Remove what is neither `needed` (asked by its SHA-256) nor young. Returns the bytes
+        freed."""
         now_s = time.time() if now_s is None else now_s
         freed = 0
         for entry in self._entries():
@@ -172,7 +173,7 @@ class BlobFolder:
         return freed
 
     def bytes_kept(self) -> int:
-        """How large all files in it together are."""
+        """The size of all files in it together."""
         with self._lock:
             return self._sum()
 

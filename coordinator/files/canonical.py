@@ -216,7 +216,7 @@ class Tree:
         return None
 
     def _resolve_real(self, path: str, text: str, link: Link) -> Located:
-        """Any path, by asking the kernel (or `realpath`) where it really leads."""
+        """Resolve any path, by asking the kernel (or `realpath`) where it really leads."""
         real, status = real_path(path, text, link)
         name = self._inside(real, text)
         if self.fold_case or not name.isascii():
@@ -227,7 +227,7 @@ class Tree:
                 real, status = real_path(base + spelled, text, link)
                 name = self._inside(real, text)
         check_parts(name)
-        if not name.isascii():  # (it may have led through a link)
+        if not name.isascii():  # it may have led through a link
             resource_names.check_bytes(file_names.from_bytes(os.fsencode(name)))
         self._check_private(name)
         is_dir = status is not None and stat.S_ISDIR(status.st_mode)

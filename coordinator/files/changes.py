@@ -51,7 +51,7 @@ class _Net:
     written: bool = False
     """Whether it was also written to, before or after it was moved."""
     heard_ms: int | None = None
-    """When it was heard of, of what is deleted or moved."""
+    """When the deletion or move was reported."""
 
 
 class Changes:
@@ -115,7 +115,7 @@ class Changes:
         net = self._net.get(path)
         is_new = net is not None and net.kind == "created"
         alike = self._moves_of_new if is_new else len(self._moves) - self._moves_of_new
-        if alike < MOVES_MAX + (not is_new):  # (one more of the others tells that they are many)
+        if alike < MOVES_MAX + (not is_new):  # one more of the others shows that they are many
             self._moves.append(Change("moved", path, to, is_dir, heard_ms, is_new))
             self._moves_of_new += is_new
 

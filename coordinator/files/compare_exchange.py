@@ -28,10 +28,10 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import Content, is_link, snapshot
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step, is_mixed, name_of, pour
 
-#: A program that has the file open for writing is waited for so long (seconds): it is about to
-#: close it, or what it writes is not known yet.
+#: How long to wait for a program that has the file open for writing (seconds): it is about to close
+#: it, or its text is not known yet.
 WRITER_S, WRITER_TICK_S = 2.0, 0.01
-#: How often what somebody saves again and again is put back before the last of it is kept aside.
+#: How often a repeatedly saved content is put back before the last one is kept aside.
 BACK_MAX = 20
 #: Directories without files, one in the other, that are cleared away for a file.
 NESTED_MAX = 64
@@ -42,8 +42,8 @@ class Exchanger:
     """Carries out steps in one working tree.
 
     `source` gives the bytes of a content by its name. `saved` gathers what somebody saved in the
-    middle of a step and could not stay where it was saved: it is kept in `blobs`. `after_crash`:
-    these steps may have been begun before. `own_links`: paths at which a step takes or puts a link.
+    middle of a step and could not stay in its place: it is kept in `blobs`. `after_crash`: these
+    steps may have been begun before. `own_links`: paths at which a step takes or puts a link.
     """
 
     root: Root
@@ -80,7 +80,7 @@ class Exchanger:
             self._folders.discard(folder)
 
     def settle(self, step: Step) -> None:
-        """Take away what a crash in this step has left beside the file, or put it back.
+        """Remove what a crash in this step has left beside the file, or put it back.
 
         Raises:
             OSError: the disk refused.
@@ -126,7 +126,7 @@ class Exchanger:
         return self.root.snapshot(step.path, 0)
 
     def keep(self, step: Step, place: int, name: bytes) -> None:
-        """Keep what somebody saved as a blob, before it is taken away."""
+        """Keep a saved content as a blob, before it is taken away."""
         content = snapshot(name, 0, place=place, taker=partial(self.blobs.take, forced=True))
         if content.data is not None:  # a link's target, or the nothing of an empty file
             self.blobs.put(content.data, forced=True)
@@ -135,7 +135,7 @@ class Exchanger:
 
 
 class _Changed(Exception):
-    """Somebody was there first."""
+    """Another change came first."""
 
 
 @dataclass(slots=True)
@@ -263,7 +263,7 @@ class _Beside:
             os.close(fd)
 
     def _take_out(self) -> Content:
-        """Let the file have the name `aside`, if it is what was expected."""
+        """Rename the file to `aside`, if it has the expected content."""
         try:
             os.rename(self.name, self.aside, src_dir_fd=self.place, dst_dir_fd=self.place)
         except FileNotFoundError:

@@ -33,7 +33,7 @@ ContentKind = Literal["file", "symlink", "absent", "large", "directory", "specia
 
 #: The prefix of the names of links, and the suffix of those of executable files.
 LINK, EXECUTABLE = "link:", "+x"
-#: The names of what has no bytes.
+#: The names of things without bytes.
 ABSENT = "absent"
 DIRECTORY = "directory"
 SPECIAL = "special"
@@ -46,7 +46,7 @@ CHUNK_BYTES = 1 << 20
 READS_MAX = 8
 #: Texts longer than this (bytes) are not compared line by line, which would take too long.
 DIFF_BYTES_MAX = 2 << 20
-#: As git does: a NUL among the first bytes makes it binary.
+#: Like git: a NUL among the first bytes makes it binary.
 BINARY_PROBE_BYTES = 8000
 #: Signs in a name for which a diff has it in quotes, and how they are written there.
 _QUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
@@ -187,8 +187,8 @@ def write_atomic(
 ) -> None:
     """Put `data` at `path` in one step, on disk before this returns.
 
-    Missing parents are made. A symlink at `path` is replaced, never followed: it could lead out of
-    what was checked. Owner and extended attributes are those of a new file.
+    Missing parents are made. A symlink at `path` is replaced, never followed, because it could lead
+    out of the checked place. Owner and extended attributes are those of a new file.
 
     Args:
         mode: permission bits; without it those of the file that is replaced, else 0o644.
@@ -221,7 +221,7 @@ def write_atomic(
 
 
 def sync_directory(path: str) -> None:
-    """Bring a directory's entries to the disk; where that is not supported, nothing happens."""
+    """Bring a directory's entries to the disk, where that is supported."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -248,8 +248,8 @@ def _read_once(
 def read_opened(
     fd: int, path: str | bytes, size_max: int, place: int | None, taker: Taker | None
 ) -> tuple[Content, bool]:
-    """One reading of what was opened at `path`, and whether it stood still meanwhile; the
-    descriptor is closed.
+    """Read an opened `path` once. Returns the content, and whether it was unchanged meanwhile.
+    Closes the descriptor.
 
     Raises:
         OSError: the disk refused.

@@ -17,8 +17,8 @@ import msgspec
 from coordinator.files import ownership
 from coordinator.words.refusals import Refusal
 
-#: A note whose root is gone is kept for so long (seconds): the root may come back at once, out of a
-#: clone or a backup, while somebody still thinks to hold a lease there.
+#: How long the note of a missing root is kept (seconds): the root may come back at once, out of a
+#: clone or a backup, while an agent still believes in its lease there.
 KEPT_S = 86_400.0
 
 

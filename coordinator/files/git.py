@@ -50,8 +50,8 @@ _SETTINGS = (
     "-c", "maintenance.auto=false", "-c", "advice.detachedHead=false",
 )
 
-#: git reads the list of all worktrees for many commands, and ends where one of them is not whole
-#: yet: another has made its folder, and has not written into it.
+#: git reads the list of all worktrees for many commands. It fails if another git has made the
+#: folder of one, and has not written into it yet.
 _HALF_MADE = re.compile(r"failed to read .*/worktrees/.*/commondir")
 HALF_MADE_TRIES, HALF_MADE_S = 20, 0.05
 

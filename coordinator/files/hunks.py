@@ -17,8 +17,8 @@ CONTEXT = 3
 
 
 def count(before: bytes | None, after: bytes | None) -> int:
-    """How many hunks the change has; 0 where it cannot be divided: one side is absent, binary, or
-    too large to be compared by lines."""
+    """The number of hunks in the change. 0 if it cannot be divided, because one side is absent,
+    binary, or too large to be compared by lines."""
     if before is None or after is None or is_binary(before) or is_binary(after):
         return 0
     if len(before) + len(after) > DIFF_BYTES_MAX:

@@ -72,7 +72,7 @@ def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
 
 
 def filled(path: bytes, into: Any) -> tuple[int, int] | None:
-    """As `device_and_inode`, of a file that is not to be empty: one that is counts as none."""
+    """Like `device_and_inode`, but an empty file counts as none."""
     if _statx is not None and _statx(
             _AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE | _BYTES, into) == 0:
         inode, size, major, minor = _FILLED.unpack_from(into)

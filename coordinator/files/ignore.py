@@ -29,10 +29,10 @@ from coordinator.words.resource_names import Resource, normal
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-#: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
+#: A larger file of rules (bytes) is not read: no sane `.gitignore` is so long.
 RULES_BYTES_MAX = 1 << 20
 
-#: How the names of files begin and end that coord writes beside another, for a moment.
+#: The beginning and the end of the names of coord's short-lived files beside others.
 BESIDE, BESIDE_ENDS = STATE_DIR + "-", ".tmp"
 
 _Stamp = tuple[int, int, int] | None
@@ -209,7 +209,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
 
 
 def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
-    """(name, `directory` or `file`) of what is in a directory and can be listed."""
+    """The entries of a directory that can be listed: (name, `directory` or `file`)."""
     result = []
     try:
         with root.scan(directory) as entries:

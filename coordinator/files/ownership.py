@@ -28,7 +28,7 @@ OTHERS_WRITE, OTHERS = 0o022, 0o077
 
 
 def foreign(path: Path | str, why: str, next: str | None = None) -> Refusal:  # noqa: A002
-    """The refusal of what is not this user's own; `why` ends the sentence that names it."""
+    """The refusal of a thing that is not this user's own. `why` ends the sentence that names it."""
     return Refusal(Code.FOREIGN, f"{path} {why}. It was left as it is, and nothing of it is used.",
                    next=next)
 
@@ -95,8 +95,8 @@ def check_all(folder: Path) -> None:
 def open_own(path: Path | str, flags: int) -> int:
     """A descriptor of a regular file of this user's; made with mode 0600 under `O_CREAT`.
 
-    No link is followed, and what is no regular file is not waited for. Do not ask for `O_TRUNC`:
-    what is foreign would be emptied before it is looked at.
+    No link is followed, and anything but a regular file is not waited for. Do not ask for
+    `O_TRUNC`, which would empty a foreign file before the check.
 
     Raises:
         OSError.
@@ -132,7 +132,7 @@ def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
 
 
 def write(path: Path | str, data: bytes) -> None:
-    """Put this into an own file, in place of what it held.
+    """Replace the content of an own file.
 
     Raises:
         OSError.
@@ -232,7 +232,7 @@ def unsealed(raw: bytes) -> bytes | None:
 
 
 def seal(data: bytes, key: bytes, size: int) -> bytes:
-    """A seal of so many bytes (at most 64) that only who has the key can make (BLAKE2b, keyed)."""
+    """A seal of `size` bytes (at most 64) that only the key's owner can make (BLAKE2b, keyed)."""
     return blake2b(data, key=key, digest_size=size, person=b"coord-state").digest()
 
 

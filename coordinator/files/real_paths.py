@@ -20,7 +20,7 @@ from coordinator.words.resource_names import NAME_PARTS_MAX, Link
 
 #: The limit of file systems for one part of a path, in bytes.
 PART_BYTES_MAX = 255
-#: How often a path is looked at again whose links somebody swaps meanwhile.
+#: How often to look again at a path whose links change meanwhile.
 SWAPPED_AT_MOST = 3
 
 _O_PATH = getattr(os, "O_PATH", 0)

@@ -31,7 +31,7 @@ class Checkout(NamedTuple):
     common: str
     """The git directory that all worktrees of the repository share."""
     linked: bool
-    """Whether it is a linked worktree (not the main one, nor a submodule)."""
+    """Whether it is a linked worktree: neither the main one nor a submodule."""
     own: str = ""
     """The git directory of this working tree alone."""
 

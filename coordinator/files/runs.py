@@ -173,7 +173,7 @@ def profile_of(log: Path) -> str | None:
 
 
 def close(path: Path, record: Record, now: str) -> None:
-    """Note that somebody tidied up after this launch."""
+    """Note that the cleanup after this launch is done."""
     record.ended_at = now
     path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
 

@@ -56,7 +56,7 @@ def separate(there: str, base: str, text: str) -> Refusal:
 
 
 def not_covered(known_names: list[str], resource: Resource) -> list[str]:
-    """Those of these folders that a lease on this directory or glob looks like covering."""
+    """Those of these folders that a lease on this directory or glob seems to cover."""
     if resource.kind == "dir":
         start = resource.name.strip("/")
         inside = "" if start in ("", ".") else start + "/"

@@ -172,7 +172,7 @@ class StateDir(msgspec.Struct, frozen=True):
             return inside
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16] + ".sock"
         with suppress(OSError, Refusal):
-            # As the daemon has it: it was started with another XDG_RUNTIME_DIR, perhaps.
+            # The daemon's own place, which may be from another XDG_RUNTIME_DIR.
             pointer = os.fsdecode(ownership.read(self.socket_path) or b"")
             if pointer.endswith(f"/{name}"):
                 return Path(pointer)
@@ -303,7 +303,7 @@ class StateDir(msgspec.Struct, frozen=True):
                 self.secret_key()
 
     def note_socket(self) -> None:
-        """Make the folder of the socket, and write down where it is.
+        """Make the folder of the socket, and write its place down.
 
         Raises:
             OSError.

@@ -22,7 +22,7 @@ from functools import cache
 
 AT_FDCWD = -100
 _O_PATH = getattr(os, "O_PATH", 0)
-#: How a directory is opened when it is only a place to start from.
+#: The flags that open a directory only as a place to start from.
 PLACE = (_O_PATH or os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 _OPENAT2 = 437  # the same number on every architecture but Alpha

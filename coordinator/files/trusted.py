@@ -28,7 +28,7 @@ class Note(msgspec.Struct, kw_only=True):
     what: str
     """Its path below the root."""
     sha256: str
-    """Of the bytes that were shown (hex)."""
+    """Of the shown bytes (hex)."""
     since: str
     """When (UTC)."""
 

@@ -51,7 +51,7 @@ class Step:
         return Step(self.path, self.new, self.old, mode, self.aside, self.in_place, not self.back)
 
     def beside(self) -> tuple[bytes, bytes]:
-        """Two names in the same directory: for whole contents, and for what is being written."""
+        """Two names in the same directory: for whole contents, and for contents being written."""
         stem = self.aside.removesuffix(".tmp").encode() + (b".back" if self.back else b"")
         return stem + b".tmp", stem + b".new.tmp"
 
@@ -113,9 +113,9 @@ def name_of(fd: int) -> str:
 
 
 def is_mixed(fd: int, old: Source, new: Source) -> bool:
-    """Whether an open file is what a crash leaves that came while we wrote `new` over `old`: each
-    byte is that of one of the two, in its place, and the end is where one of them ends or, while
-    it grows, between."""
+    """Whether an open file is what a crash leaves while we wrote `new` over `old`: each byte is
+    that of one of the two, in its place. The end is that of one of them or, while it grows,
+    between."""
     size, before, after = os.fstat(fd).st_size, _size(old), _size(new)
     if size not in (before, after) and not before < size < after:
         return False

@@ -27,7 +27,7 @@ from watchdog.observers.polling import PollingObserverVFS
 Skip = Callable[[str], bool]
 #: Told when the kernel has no watch left for a directory.
 Lost = Callable[[OSError], None]
-#: Told of a file that was `created`, `modified` or `deleted`: (which of these, absolute path).
+#: Gets a file that was `created`, `modified` or `deleted`: (which of these, absolute path).
 Heard = Callable[[str, bytes], None]
 
 #: The prefix of the names of marks (see `_Order`): no file has a NUL in its name.
@@ -38,7 +38,7 @@ EXHAUSTED = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def polling_observer(skip: Skip, interval_s: float) -> BaseObserver:
-    """An observer that compares the tree with what it was, every `interval_s` seconds."""
+    """An observer that compares the tree with its earlier state, every `interval_s` seconds."""
 
     def entries(directory: str | None) -> Iterator[os.DirEntry[str]]:
         with os.scandir(directory) as scan:
@@ -144,7 +144,7 @@ else:
                 self._heard(what, directory + b"/" + event.name)
 
         def on_queue_overflow(self) -> None:
-            super().on_queue_overflow()  # marks are thrown away with what they stood behind
+            super().on_queue_overflow()  # marks are lost together with the events before them
             self._move_event_grouper.put_event(self._order.mark())
 
         def _add_all_callbacks(self, path: bytes) -> None:
@@ -175,7 +175,7 @@ else:
                     continue  # gone again, or closed to us
 
         def _watch(self, directory: bytes) -> None:
-            """As `_add_callback`, which says nothing when the kernel has no watch left."""
+            """Like `_add_callback`, which is silent if the kernel has no watch left."""
             try:
                 wd = self._inotify_fd.add_callback(
                     directory, self.event_mask, self._callback, self._id

@@ -92,7 +92,7 @@ async def lease(
     branches = await in_thread(lambda: branches_of(client))
     asking = _Asking(branches, branches.around(), resources, ttl, wait, description)
     begun = asyncio.ensure_future(in_thread(asking.begin))
-    begun.add_done_callback(lambda one: one.cancelled() or one.exception())  # somebody looked
+    begun.add_done_callback(lambda one: one.cancelled() or one.exception())  # look at the exception
     try:
         held = await asyncio.shield(begun)
     except asyncio.CancelledError:
@@ -100,7 +100,7 @@ async def lease(
         await to_the_end(asking.undo)
         raise
     except Refusal as refusal:
-        no = refusal  # (its name ends with this block)
+        no = refusal  # its name ends with this block
         raise await in_thread(lambda: postponed(
             no, resources=resources, step=step, arguments=arguments,
             on_blocked=on_blocked)) from refusal
@@ -164,7 +164,7 @@ class _Asking:
             self._asker.hang_up(for_good=True)
 
     def undo(self) -> None:
-        """After `call_off`: nothing is held, whatever came of the question."""
+        """After `call_off`: release everything, whatever the answer was."""
         self._ended.wait()
         if self._held is not None:
             self.end()

@@ -25,8 +25,8 @@ from coordinator.client.locating import locate_root
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: An agent that was not heard of for so long (seconds) counts as silent: its process is gone. No
-#: shorter, for what a silent one holds is closed, and a lease may last a day without a word.
+#: The silence (seconds) after which an agent counts as gone with its process. No shorter, because a
+#: silent agent's leases are closed, and a lease may last a day without a word.
 SILENCE_S = 86_400.0
 
 
@@ -168,7 +168,7 @@ def register(client: Client, description: str = "") -> None:
     except Refusal as refusal:
         if refusal.code is not Code.INVALID:
             raise
-        client.register(description=description)  # so long a silence is not possible here
+        client.register(description=description)  # such a long silence is impossible here
 
 
 def _registered(client: Client, request: rq.Register) -> rq.Registered:
@@ -188,8 +188,8 @@ _making = threading.RLock()
 
 
 def branches_of(client: Client | None) -> Branches:
-    """Those of this client; without one, this process's own for the repository around the working
-    directory, which leave when the process ends.
+    """The branches of this client; without one, this process's own for the repository around the
+    working directory, which leave when the process ends.
 
     Raises:
         Refusal: the coordinator cannot be reached.

@@ -91,7 +91,7 @@ class ClaudeLeases:
     def hooks(
         self, also: Mapping[Any, Sequence[HookMatcher]] | None = None,
     ) -> dict[Any, list[HookMatcher]]:
-        """For `ClaudeAgentOptions(hooks=…)`, with one's own (`also`) beside them."""
+        """For `ClaudeAgentOptions(hooks=…)`, with your own (`also`) beside them."""
         result = {event: list(matchers) for event, matchers in (also or {}).items()}
         for event in EVENTS:
             result.setdefault(event, []).append(HookMatcher(
@@ -101,8 +101,8 @@ class ClaudeLeases:
         return result
 
     def env(self) -> dict[str, str]:
-        """For `ClaudeAgentOptions(env=…)`: what the CLI's own hooks (where `coord init` has wired
-        the repository) and commands do is this agent's, too.
+        """For `ClaudeAgentOptions(env=…)`: makes the CLI's own hooks (if `coord init` has wired the
+        repository) and commands act as this agent, too.
 
         Raises:
             Refusal: the coordinator cannot be reached.

@@ -220,7 +220,7 @@ def _place() -> _Place:
 
 
 class _Manner(NamedTuple):
-    """How a node holds what it needs: see `guard`. `keeps`: also where it calls `interrupt()`."""
+    """How a node holds what it needs: see `guard`. `keeps`: also if it calls `interrupt()`."""
 
     key: str | None
     ttl: float
@@ -260,7 +260,7 @@ class _Turn:
         return self._step.held
 
     def begin(self) -> LeaseState | None:
-        """Hold all that it needs; or what the state is to say in place of that.
+        """Hold all that it needs; otherwise return the lease's part of the state.
 
         Raises:
             StepPostponed, Stale, Refusal: see `guard`.
@@ -380,7 +380,7 @@ def _wrapped(node: Callable[..., Any], turn_of: Callable[[Any], _Turn]) -> Calla
 
 
 def _ending(bad: BaseException) -> Literal["done", "failed", "kept"]:
-    """How a node ended that raised: `interrupt()` and the like are exceptions to LangGraph."""
+    """The end of a node that raised: `interrupt()` and the like are exceptions to LangGraph."""
     if isinstance(bad, ParentCommand):
         return "done"
     return "kept" if isinstance(bad, GraphBubbleUp) else "failed"

@@ -115,7 +115,7 @@ class _ToolLeases:
             lease.resource: lease.fencing_token for lease in granted.got.leases}})
 
     async def invoke(self, context: Any, arguments: str) -> Any:
-        """Run the tool under its lease; coord's sentence, where it has none."""
+        """Run the tool under its lease; without one, return coord's sentence."""
         granted = _granted.get()
         _granted.set(None)
         if granted is None or granted.call != context.tool_call_id:

@@ -18,7 +18,7 @@ RETRY_S = 15.0
 
 
 class StepPostponed(Pickled, Exception):
-    """Somebody else holds what the step needs. Nothing of it was run.
+    """Another agent holds what the step needs. Nothing of it was run.
 
     Attributes:
         step: the step's name: whoever takes it up again finds the code by it.
@@ -45,7 +45,7 @@ class StepPostponed(Pickled, Exception):
         self.refusal = refusal
 
     def body(self) -> dict[str, Any]:
-        """All of it as JSON has it, for a queue or a graph's state."""
+        """Its content as JSON has it, for a queue or a graph's state."""
         return {
             "step": self.step, "arguments": self.arguments, "resources": list(self.resources),
             "holder": self.holder, "retry_after_s": self.retry_after_s,

@@ -29,7 +29,7 @@ from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
-#: How often a step's lock is tried while another process has it (seconds).
+#: How often to try a step's lock while another process has it (seconds).
 TRY_EVERY_S = 0.02
 #: A renewal that is refused so means: the lease has ended.
 _ENDED = (Code.STALE_TOKEN, Code.UNKNOWN_LEASE, Code.NOT_HOLDER)
@@ -201,7 +201,7 @@ class ResumableStep:
             self.close()
 
     def close(self) -> None:
-        """Let another run of it begin; what it holds stays as it is."""
+        """Let another run of it begin; its leases stay."""
         if self._client is not None:
             self._client.close()
         if self._descriptor >= 0:

@@ -63,13 +63,14 @@ class StepQueue:
             why=step.refusal.message[:WHY_CHARS_MAX]))
 
     def stop(self) -> None:
-        """From another thread: end after the step that is being run, a moment later; at once, with
-        the client's `hang_up` after it, where it waits for one."""
+        """From another thread: end after the running step, a moment later. A wait for a step ends
+        at once with the client's `hang_up` after it."""
         self._loop.stop()
 
     def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
-        """Run steps of these names, each with its arguments, until `stop()`; how many were done. An
-        attempt that ends too late counts no more: the step is run again, or was by another.
+        """Run steps of these names, each with its arguments, until `stop()`. Returns how many were
+        done. An attempt that ends too late does not count: the step is run again, or was by
+        another.
 
         Args:
             wait: end when none has come for so long (seconds); default: never.

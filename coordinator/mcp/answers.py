@@ -23,7 +23,7 @@ DIFF_CHARS_MAX = 20_000
 VALUE_CHARS_MAX = 4_000
 #: Leases and waiters listed in words; the data has all.
 LISTED_MAX = 30
-#: Secrets that no model has a use for; what is in the words already; what is the store's own.
+#: Secrets that no model needs; what the words already have; the store's own.
 _LEFT_OUT = frozenset({
     "lease_token", "prompt", "excerpts", "partial", "snippet", "notices", "acquisition_id",
     "content_hash", "created_at", "updated_at", "attempts", "attempts_max",
@@ -95,7 +95,7 @@ def _replied(reply: Any) -> tuple[str, dict[str, Any]]:
     the text. A field of the reply's own with that name becomes `sent`."""
     text = in_words(reply)
     plain: dict[str, Any] = _slim(msgspec.json.decode(msgspec.json.encode(reply)))
-    if isinstance(reply, rq.StateValue):  # somebody's own JSON: nothing of it is ours to leave out
+    if isinstance(reply, rq.StateValue):  # another's JSON: coord must not leave anything out
         plain["value"] = _shown(reply.decoded())
     elif isinstance(reply, rq.Change):
         plain["wanted"] = _shown(msgspec.json.decode(reply.wanted))

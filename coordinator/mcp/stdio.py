@@ -42,11 +42,11 @@ from coordinator.words.refusals import Code, Refusal
 R = TypeVar("R")
 #: Calls that are served at once; more wait their turn.
 CALLS_MAX = 16
-#: So long (seconds) an answer may be on its way.
+#: How long (seconds) an answer may be on its way.
 ON_ITS_WAY_S = 0.05
-#: So long (seconds) a call that is taken back is waited for: it may have got something.
+#: How long (seconds) to wait for a call that is taken back: it may have got something.
 HANG_UP_S = 2.0
-#: So long (seconds) a server that is ended by a signal takes to tell that its agent leaves.
+#: How long (seconds) a server ended by a signal may take to report that its agent leaves.
 LEAVE_S = 5.0
 
 
@@ -69,7 +69,7 @@ class StdioServer:
     def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None = None,
                  cwd: str | None = None) -> None:
         self._root, self._env, self._given, self._cwd = root, environment, profile, cwd
-        #: Those that have spoken here, by the session that the client names.
+        #: The speakers here, by the client's name for the session.
         self._known: dict[str, Speaker] = {}
         self._own: Speaker | None = None
         self._own_lock = anyio.Lock()
@@ -129,7 +129,7 @@ class StdioServer:
             self._profiles = {profile.name: profile for profile in profiles(self._root)}
         for profile in self._profiles.values():
             if profile.mcp is not None and caller.client.startswith(profile.mcp.clients or ("\0",)):
-                return profile  # also where it has read another agent's settings
+                return profile  # even if it has read another agent's settings
         return self._profiles.get(self._given) if self._given is not None else None
 
     def _session(

@@ -57,7 +57,7 @@ class Tool:
 
     @cached_property
     def arguments(self) -> type[msgspec.Struct]:
-        """The shape of what the model gives."""
+        """The shape of the model's arguments."""
         hints = typing.get_type_hints(self.request, include_extras=True)
         made: list[Any] = []
         for parameter in msgspec.structs.fields(self.request):
@@ -107,7 +107,7 @@ class Tool:
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
         names = {f.name for f in msgspec.structs.fields(self.request)}
-        if "reader" in names:  # all of what it names, else its own
+        if "reader" in names:  # everything that it names, otherwise its own
             fields["reader"] = None if {"task", "thread"} & {*fields} else agent
         elif self.acts:
             fields["agent"] = agent

@@ -20,7 +20,7 @@ from pathlib import Path
 from coordinator.files import ownership
 from coordinator.files.git import clean_environment
 
-#: They may change more than the files that they name, or commit what others hold.
+#: Commands that may change more than the files that they name, or commit what others hold.
 ASKS = ("add", "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "clean",
         "commit", "fast-import", "filter-branch", "merge", "mv", "pull", "read-tree", "rebase",
         "reset", "restore", "revert", "rm", "sparse-checkout", "stage", "stash", "submodule",
@@ -40,7 +40,7 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
           "upload-*", "var", "verify-*", "version", "whatchanged", "worktree", "write-tree")
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 _HOOK = _SCRIPT.with_name("_hook.py")
-#: How long (seconds) git may take to say where its own programs are.
+#: How long (seconds) git may take to name the place of its own programs.
 TIMEOUT_S = 5.0
 
 
@@ -63,7 +63,7 @@ def list_programs(path: str) -> list[str]:
 
 
 def prepare(programs: list[str]) -> list[list[str]]:
-    """A folder for each of these programs, with what is to be mounted: [program, folder].
+    """Make a folder for each of these programs, and return what to mount: [program, folder].
 
     Raises:
         OSError: there is no place for it.
@@ -74,7 +74,8 @@ def prepare(programs: list[str]) -> list[list[str]]:
 
 
 def _place() -> Path:
-    """As root a folder that others can read: a program that has become another user comes by."""
+    """As root a folder that others can read, because a program that has become another user needs
+    it."""
     if os.getuid() == 0 and os.access("/var/lib", os.W_OK):
         base = Path("/var/lib/coord/git")
         base.mkdir(parents=True, exist_ok=True)

@@ -32,7 +32,7 @@ from coordinator.namespaces.plan import Plan
 from coordinator.namespaces.watches import Watches
 
 log = logging.getLogger("coord.namespaces")
-#: How long it stays without a session, and how often it looks whether processes are left (seconds).
+#: How long it stays without a session, and how often it looks for remaining processes (seconds).
 STAYS_S, LOOKS_S = 30.0, 2.0
 #: How long an unused session is kept (seconds).
 UNENTERED_S = 60.0
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass
 class Kept:
-    """A session, and what is known of its processes."""
+    """A session, and the facts about its processes."""
 
     session: Session
     root: str
@@ -80,7 +80,7 @@ class Kept:
 
 
 class Keeper:
-    """Everything in one thread, for namespaces are entered by the whole process."""
+    """Runs everything in one thread, because the whole process enters a namespace."""
 
     def __init__(self, door: socket.socket, outside: int, origin: int) -> None:
         self._door = door
@@ -264,8 +264,8 @@ class Keeper:
             for key, kept in self._sessions.items() if kept.root == root}}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """The descriptors of a session, for the process that asks, which becomes its first; or one
-        of many, where commands enter it one by one."""
+        """The descriptors of a session, for the asking process, which becomes its first; or one of
+        many, if commands enter it one by one."""
         kept = self._sessions[str(order["key"])]
         pid, _ = _peer(link.socket)
         if kept.entered:
@@ -414,8 +414,8 @@ def _peer(link: socket.socket) -> tuple[int, int]:
 
 
 def _take_power() -> None:
-    """As an ordinary user: a user namespace in which this process may mount, and mounts of its own,
-    to which it can come back."""
+    """As an ordinary user: make a user namespace in which this process may mount, and mounts of its
+    own, to which it can return."""
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
     Path("/proc/self/setgroups").write_text("deny", "ascii")

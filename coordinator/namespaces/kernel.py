@@ -52,12 +52,13 @@ def available() -> bool:
 
 
 def refused() -> str:
-    """Why this user can have no such namespace here; nothing if they can. A child tries it."""
+    """Why this user can have no such namespace here; empty if they can. A child tries it."""
     return asked()()
 
 
 def asked() -> Callable[[], str]:
-    """Let a child try it: what is returned waits for it and gives the answer of `refused`."""
+    """Let a child try it. The returned function waits for the child and gives the answer of
+    `refused`."""
     if not available():
         return lambda: "this system has no namespaces with read-only mounts (Linux 5.12 has them)"
     reading, writing = os.pipe()
@@ -113,7 +114,7 @@ def make_tree_shared() -> None:
 
 
 def open_path(path: bytes) -> int:
-    """A descriptor of what is at an absolute path, for naming it only; no link is followed.
+    """A descriptor of the file at an absolute path, for naming it only; no link is followed.
 
     Raises:
         OSError: ELOOP: there is a link on the way.
@@ -144,7 +145,7 @@ def mount_apart(source: int, over: int) -> None:
 
 
 def mount_as_it_is(source: int, over: int) -> None:
-    """Show what a descriptor names, which was opened before, over what has covered it since.
+    """Show what an older descriptor names, over what has covered it since.
 
     Raises:
         OSError.
@@ -166,8 +167,8 @@ def _mount(source: int, over: int, wanted: tuple[int, int, int, int]) -> None:
 
 
 def unmount(descriptor: int) -> None:
-    """Take away the mount that a descriptor (`open_path`, opened after it was made) names the top
-    of; who has files open there keeps them.
+    """Remove the mount whose top a descriptor (`open_path`, opened after it was made) names. Files
+    open there stay open.
 
     Raises:
         OSError.
@@ -194,7 +195,7 @@ def processes() -> list[int]:
 
 
 def namespace_of(pid: int, kind: str = "mnt") -> int:
-    """The number of a namespace of a process; 0 where that may not be asked, which is outside."""
+    """The number of a process's namespace; 0 if we have no right to ask, because it is outside."""
     try:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:

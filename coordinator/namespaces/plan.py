@@ -19,7 +19,7 @@ class Plan:
         self._held: dict[str, dict[str, Writers]] = {}
 
     def replace(self, root: str, held: Mapping[str, Writers]) -> set[str]:
-        """All that is held in a root, in place of what was; the paths that are different now."""
+        """Replace everything that is held in a root. Returns the paths that differ now."""
         before, now = self._held.get(root, {}), dict(held)
         self._held[root] = now
         return {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}

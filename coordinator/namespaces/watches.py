@@ -35,7 +35,7 @@ class Watches:
                 self._place(path)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """See these no more; an empty watch stays until its directory goes."""
+        """Stop watching these; an empty watch stays until its directory goes."""
         for path in paths:
             directory = self._from.pop(path, None)
             if directory is not None:

@@ -27,7 +27,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("review", "accept"): "done",
     ("review", "restart"): "ready",
     ("done", "reopen"): "review",
-    ("done", "redo"): "ready",  # what it finished breaks the command that verifies it
+    ("done", "redo"): "ready",  # its finished work breaks the verifying command
     ("done", "exhaust"): "dead",  # the same, and it has no attempt left
     ("ready", "reopen"): "review",
     ("dead", "retry"): "ready",

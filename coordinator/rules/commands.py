@@ -33,7 +33,7 @@ _VALUED_NEXT = {
     "perl": ("eE", frozenset()), "ruby": ("e", frozenset()),
     "install": ("mogSt", frozenset({"mode", "owner", "group", "suffix", "target-directory"})),
 }
-#: They write a file in its place with `-i`.
+#: Programs that write a file in its place with `-i`.
 _IN_PLACE = frozenset({"sed", "perl", "ruby"})
 _VALUED_ELSE = ("St", frozenset({"suffix", "target-directory"}))
 #: A size, as `truncate -s` takes it.
@@ -70,7 +70,7 @@ class Target(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether its name says what it is, and not only the shell knows."""
+        """Whether its name is complete, without parts that only the shell knows."""
         return bool(self.path) and not _UNKNOWN & set(self.path) and not self.path.startswith("-")
 
 
@@ -109,8 +109,8 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
-    """A git command, where it adds what is in a folder: that of its name. (`cd src && git add .` is
-    `git add src`.)"""
+    """A git command; if it adds the content of a folder, with the folder's name. `cd src && git add
+    .` is `git add src`."""
     rest, begins = git_commands.git_command(words), git_commands.folder(words)
     if rest[:1] not in (["add"], ["stage"]) or below is None or begins is None:
         return rest
@@ -253,7 +253,7 @@ def _find_of_git(name: str, args: list[str]) -> list[Target]:
     return targets
 
 
-#: Program -> what it writes, by its name and arguments.
+#: Program -> its written files, by its name and arguments.
 _PROGRAMS: dict[str, Callable[[str, list[str]], list[Target]]] = {
     **dict.fromkeys(("rm", "unlink", "rmdir"), _find_removed),
     **dict.fromkeys(("mv", "cp", "ln", "install", "rsync"), _find_put),
@@ -311,11 +311,11 @@ def _read_options(args: Sequence[str]) -> _Options:
 
 
 def _list_ways(name: str, options: _Options, link: Link) -> list[Link]:
-    """How a name may be written that is a link, where most programs do it in this way."""
+    """The ways to write a link's name, if most programs do it this way."""
     if name != "cp" or options.have("", "--remove-destination"):
         return [link]
     if options.have("Pda", "--archive", "--no-dereference"):
-        return ["followed", link]  # it depends on what is copied
+        return ["followed", link]  # depends on the copied file
     return ["followed"]
 
 

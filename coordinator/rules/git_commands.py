@@ -13,20 +13,20 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 _GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare", "--config-env"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
-#: Options by which they end, or tell of what is under way, and change no file.
+#: Options by which they end, or report the operation under way, and change no file.
 _ONLY_IN_GIT = frozenset({"--abort", "--quit", "--show-current-patch"})
 #: Their words that only read.
 _ONLY_READING = {"bisect": ["log"], "sparse-checkout": ["list"]}
-#: They take files into the index, or out of it.
+#: Commands that take files into the index, or out of it.
 INDEXING = frozenset({"add", "stage", "rm", "mv", "update-index"})
-#: They change only git's data: harmless for others, unless it is what all share.
+#: Commands that change only git's data: harmless for others, unless it is shared.
 _PLUMBING = frozenset({"add", "stage", "commit", "update-index", "update-ref", "symbolic-ref",
                        "fast-import"})
 #: Options of `update-index` that change no content of an entry.
 _REFRESHING = frozenset({"--refresh", "--really-refresh"})
-#: They may run git's own hooks of commits and pushes.
+#: Commands that may run git's own hooks of commits and pushes.
 COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
-#: Options of what is looked at beforehand which take the next word, whatever it is.
+#: Options, of the commands checked beforehand, that take the next word, whatever it is.
 _VALUED_SHORT = {"commit": "mFCct", "clean": "e", "restore": "s", "stash": "m", "checkout": "bB",
                  "switch": "cC", "branch": "u"}
 _VALUED = {
@@ -47,7 +47,7 @@ _ASKING = {"commit": ("p", ("--patch", "--interactive")),
 #: `apply` with these changes nothing, unless `--apply` says so. With `--cached` it changes the
 #: index alone, as `add -p` does through it: the commit is looked at then.
 _TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary"})
-#: After this there are no more options.
+#: Options end after this.
 _ENDS = ("--", "--end-of-options")
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
 
@@ -187,7 +187,7 @@ _WIDE: dict[str, Callable[[_Command], bool]] = {
     "symbolic-ref": _moves_head, "update-ref": _moves_head, "branch": _renames_branch,
     "fetch": lambda command: "--update-head-ok" in command.flags or "u" in command.short,
     "update-index": lambda command: not {"--stdin", "--index-info"}.isdisjoint(command.flags),
-    # Also to a new branch: others' next commits would be on it.
+    # A new branch counts, too: others' next commits would be on it.
     "switch": lambda command: True,
     "submodule": lambda command: command.plain[:1] in (["update"], ["foreach"], ["deinit"]),
     "stash": _stashes_all, "reset": _resets_all, "clean": _cleans_all,
@@ -197,8 +197,8 @@ _WIDE: dict[str, Callable[[_Command], bool]] = {
 
 
 class BroughtBack(NamedTuple):
-    """Files that are given what a commit has of them (empty: what the index has), as they are
-    written. `tree`: in the working tree, too."""
+    """Files that get a commit's content (empty: the index's), as they are written. `tree`: in the
+    working tree, too."""
 
     commit: str
     files: tuple[str, ...]
@@ -317,7 +317,7 @@ def stays_in_git(rest: Sequence[str]) -> bool:
 
 
 def only_tells(rest: Sequence[str]) -> bool:
-    """Whether it changes nothing, but tells what it would change."""
+    """Whether it changes nothing, and only tells what it would change."""
     name, tells = "".join(rest[:1]), False
     for word in _parsed(name, rest[1:])[1]:
         if word == "--no-dry-run":
@@ -329,7 +329,7 @@ def only_tells(rest: Sequence[str]) -> bool:
 
 
 def _only_unstages(rest: Sequence[str]) -> bool:
-    """Whether it does no more than to take out of the index what was added to it."""
+    """Whether it only takes out of the index what was added to it."""
     if rest[:1] != ["restore"] or names_from(rest) is not None:
         return False
     found_brought_back = _of_restore(rest[1:])

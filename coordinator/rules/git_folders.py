@@ -26,11 +26,11 @@ _UNKNOWN = frozenset("$`*?{~[")
 #: Words that begin what may run never, later, or several times.
 _STRUCTURES = frozenset({"for", "case", "select", "function", "fi", "done", "esac"}) | KEYWORDS
 _ENTERS = frozenset({"cd", "pushd", "popd"})
-#: They may enter any folder in the shell itself.
+#: Commands that may enter any folder in the shell itself.
 _MAY_ENTER = frozenset({"eval", "source", "."})
-#: They may start a program in another folder.
+#: Programs that may start another one in another folder.
 _START_ELSEWHERE = frozenset({"env", "sudo", "doas", "chroot"})
-#: With these in a command git may work on another repository than the one around its folder.
+#: With this in a command, git may work on another repository than its folder's.
 _REDIRECTS_GIT = "GIT_"
 #: Options of `git clone` and `git init` that take the next word.
 _VALUED = frozenset({"-b", "--branch", "-o", "--origin", "-u", "--upload-pack", "--depth", "-c",
@@ -68,7 +68,7 @@ class _Reader:
         self.found: dict[tuple[str, ...], list[Folder]] = {}
         self._below: str | None = ""
         self._made: list[str] = []
-        #: A `cd` or a `git init` before holds only as long as `&&` follows upon `&&`.
+        #: An earlier `cd` or `git init` holds only in an unbroken chain of `&&`.
         self._in_doubt = False
         self._structured = False
 

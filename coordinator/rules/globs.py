@@ -46,7 +46,7 @@ class _Pattern(NamedTuple):
 
 
 def check(pattern: str) -> None:
-    """Compile and forget: to refuse a bad pattern where it is typed.
+    """Compile a pattern, to refuse a bad one where it is typed.
 
     Raises:
         Refusal: LIMIT if it is too long; INVALID if it has a class that coord does not know.
@@ -99,7 +99,7 @@ def intersect(a: str, b: str) -> bool:
         i, j = todo.pop()
         if i == len(left) and j == len(right):
             return True
-        # At the end of one pattern only a `**` of the other could be skipped, and none is last.
+        # At the end of one pattern, only a `**` of the other could be skipped, and none is last.
         if i == len(left) or j == len(right):
             continue
         steps = [(i + more, j + others) for more, others in _list_steps(left[i], right[j])]
@@ -109,7 +109,7 @@ def intersect(a: str, b: str) -> bool:
 
 
 def _list_steps(part: Part | None, other: Part | None) -> list[tuple[int, int]]:
-    """How many parts of the one and of the other pattern may be left behind with one name."""
+    """How many parts of each pattern one name may use up."""
     if part is not None and other is not None:
         return [(1, 1)] if _meet(part, other) else []
     steps = []
@@ -272,7 +272,7 @@ def _parse_part(text: str, pattern: str) -> Part:
             continue
         if sign == "[":
             end = _class_end(text, position)
-            # As in a shell, a bracket that is never closed is only a bracket.
+            # Like in a shell, an unclosed bracket is only a bracket.
             if end > 0:
                 result.append(_parse_class(text[position:end], pattern))
                 position = end + 1

@@ -19,7 +19,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.words.clock import from_iso
 from coordinator.words.resource_names import Kind, Resource
 
-#: How the slots begin of a holder's further leases on copies in other working trees.
+#: The prefix of a holder's further slots, for copies in other working trees.
 TREE = "tree:"
 
 
@@ -63,8 +63,8 @@ def conflicts(
 
 
 def both_shared(mode: str, lease: Held, agreed: str | None = None) -> bool:
-    """Whether what is wanted in this mode, and by this agreement, goes beside the lease: both are
-    read, or all who hold them have agreed to write."""
+    """Whether a request in this mode, and by this agreement, fits beside the lease: both only read,
+    or all holders have agreed to write."""
     return mode == lease.mode == "shared" and lease.agreed_as == agreed
 
 
@@ -96,6 +96,6 @@ def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tup
 
 
 def renewed_until(now_ms: int, ttl_ms: int, max_until_ms: int, current_ms: int) -> int:
-    """The new expiry of a lease that is renewed now: never earlier than it was, never past
-    `max_until_ms` (so that aliveness alone does not hold a file for ever)."""
+    """The new expiry of a renewed lease: never earlier than before, never past `max_until_ms`, so
+    that aliveness alone does not hold a file for ever."""
     return max(current_ms, min(now_ms + ttl_ms, max_until_ms))

@@ -24,7 +24,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import Held, as_resource
 from coordinator.words.resource_names import Resource, path_of
 
-#: (state, verb) -> state. Only what is pending can be answered.
+#: (state, verb) -> state. Only a pending request can be answered.
 TRANSITIONS: dict[tuple[str, str], str] = {
     ("pending", "approve"): "approved",
     ("pending", "narrow"): "narrowed",

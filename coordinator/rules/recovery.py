@@ -10,8 +10,8 @@ from typing import Literal
 
 from coordinator.words.refusals import Code
 
-#: `none`; `widen` the plan by what it met, all at once; lease the file as a whole (`escalate`);
-#: make the change `afresh`, from the text as it is now; `correct` the text; hand it to a `person`.
+#: `none`; `widen` the plan by everything that it met; lease the file as a whole (`escalate`); make
+#: the change `afresh`, from the present text; `correct` the text; hand it to a `person`.
 Remedy = Literal["none", "widen", "escalate", "afresh", "correct", "person"]
 #: The consequence of an outcome, in words for after "so".
 TOLD: dict[str, str] = {
@@ -19,7 +19,7 @@ TOLD: dict[str, str] = {
     "afresh": "it is made afresh", "correct": "it is to be corrected",
     "person": "a person is next",
 }
-#: The outcome of what was written.
+#: The outcome of a successful write.
 COMMITTED = "COMMITTED"
 REMEDIES: dict[str, Remedy] = {
     COMMITTED: "none",

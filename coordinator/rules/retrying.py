@@ -36,13 +36,13 @@ CHANGE_TRANSITIONS = _make_life("queued") | {
 }
 #: States in which a step or a change stays, unless a person acts.
 CLOSED = frozenset({"done", "refused", "dead", "dropped"})
-#: By how much a rest is longer or shorter than the next one's, at most.
+#: The most by which a rest varies, as a part of it.
 JITTER = 0.25
 
 
 class Limits(NamedTuple):
-    """How long a kind rests: after the first attempt (ms), at most (ms), and by how much more or
-    less (a part of 1)."""
+    """The rests of a kind: after the first attempt (ms), at most (ms), and their variation (a part
+    of 1)."""
 
     base_ms: int
     most_ms: int

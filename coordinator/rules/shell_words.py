@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 #: How many characters of a text are read.
 TEXT_MAX = 64 * 1024
-#: How deep a command within a command is read (`bash -c "sh -c '…'"`).
+#: How many levels of commands within commands are read (`bash -c "sh -c '…'"`).
 DEPTH_MAX = 5
 #: Words of the shell's own before a command.
 KEYWORDS = frozenset({"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"})
@@ -41,7 +41,7 @@ _SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
 _ARITHMETIC = re.compile(r"(?!.*[\w$] +[\w$])[\w $+*/%<>=!&|^~?:,-]*")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-#: The mark of a here-document, at the place where it is read.
+#: The mark of a here-document, in the place of its use.
 _HEREDOC = re.compile(r"""<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([\w.]+))""")
 _SUBSTITUTED = re.compile(r"\$\(([^()]+)\)")
 _BACKTICKS = re.compile("`([^`]*)`")
@@ -87,7 +87,7 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
 
 
 def tokens_of(line: str) -> list[str]:
-    """The words and signs of a line, as far as it can be split."""
+    """The words and operators of a line, as far as it can be split."""
     lexer = shlex.shlex(_hidden(line), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -102,8 +102,8 @@ def tokens_of(line: str) -> list[str]:
 
 
 def _hidden(line: str) -> str:
-    """The line with other letters in place of signs that are quoted, and without the numbers of
-    what is redirected."""
+    """The line with other letters in place of quoted operators, and without the numbers of
+    redirections."""
     if any(chr(letter) in line for letter in _SHOWN):
         return line
     result: list[str] = []
@@ -131,7 +131,7 @@ def _hidden(line: str) -> str:
 
 
 def _end_of_test(tokens: Sequence[str], position: int, before: Sequence[str]) -> int:
-    """Behind `[[ … ]]` that begins here, where nothing in it is run; 0: it is none."""
+    """The place behind the `[[ … ]]` that begins here, if nothing in it is run; otherwise 0."""
     if before or tokens[position] != "[[" or not isinstance(tokens[position], Sign):
         return 0
     for end, word in enumerate(tokens[position:], position):
@@ -191,7 +191,7 @@ def _given_to_a_shell(words: Sequence[str]) -> str:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Its lines, split where no quote is open; without the bodies of here-documents."""
+    """The lines of a text, split outside of quotes; without the bodies of here-documents."""
     quote, start, position = "", 0, 0
     ends: list[tuple[str, bool]] = []
     while position < len(text):
@@ -256,7 +256,8 @@ def program_words(words: list[str]) -> list[str]:
 
 
 def redirects(word: str) -> bool:
-    """Whether it is the sign of a redirection, so that the next word is no word of the command."""
+    """Whether it is the operator of a redirection, so that the next word is no word of the command.
+    """
     return isinstance(word, Sign) and ("<" in word or ">" in word)
 
 

@@ -37,11 +37,11 @@ def strength_at(strength: float, half_life_ms: int, age_ms: int) -> float:
 
 
 def added(left: float, more: float) -> float:
-    """A hint to which somebody adds."""
+    """A hint's strength after an addition."""
     return min(STRENGTH_MAX, left + more)
 
 
 def bias(hints: Iterable[tuple[str, float]], weights: Mapping[str, float]) -> float:
-    """How hints (name, strength now) order a task among others of its priority: higher is sooner.
-    Rounded: what differs by less than a thousandth is decided by age."""
+    """The weight of hints (name, strength now) on the order of a task among others of its priority:
+    higher is sooner. Rounded, so that age decides differences below a thousandth."""
     return round(sum(weights.get(name, 0.0) * strength for name, strength in hints), 3)

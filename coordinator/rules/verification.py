@@ -16,9 +16,9 @@ from typing import Any, Literal, NamedTuple
 
 #: The result of a run of the command. `untold`: it could not be run, or was stopped.
 Told = Literal["passed", "failed", "untold"]
-#: good: all of it passes. broken: somebody's work breaks it, and the rest was gone on with. base:
-#: it fails without any of it. committed: what belongs to no task breaks it. flaky: it contradicted
-#: itself. untold: it could not be run.
+#: good: all of it passes. broken: some work breaks it, and the verification continued with the
+#: rest. base: it fails without any of it. committed: what belongs to no task breaks it. flaky: it
+#: contradicted itself. untold: it could not be run.
 Outcome = Literal["good", "broken", "base", "committed", "flaky", "untold"]
 
 
@@ -110,7 +110,7 @@ def units(works: Iterable[Work]) -> list[Unit]:
 
 def _find_repairs(waiting: Iterable[Work], spoilt: Sequence[tuple[int, str, frozenset[str]]]
                   ) -> dict[str, int]:
-    """Task -> the first of its works that comes after what it has to repair."""
+    """Task -> the first of its works after the one that it has to repair."""
     repairs: dict[str, int] = {}
     for work in waiting:
         if any(because == work.task and n < work.n for n, because, _ in spoilt):
@@ -219,7 +219,7 @@ class _Course:
                         suspect if outcome in ("committed", "flaky") else None)
 
     def blame(self, task: str, own: Unit, on_top: list[Unit], left: list[Unit]) -> list[Unit]:
-        """Put a failure down to a task's own work; what is left to be tried."""
+        """Blame a failure on a task's own work. Returns what is left to be tried."""
         if own.above is None:
             self.broken.append(own)
         else:
@@ -276,7 +276,7 @@ def _try_suspect(good: Sequence[Unit], upto: Sequence[Unit]) -> Runs:
 
 
 def _split_spoilt(left: Sequence[Unit], files: frozenset[str]) -> tuple[list[Unit], list[Unit]]:
-    """Those that are apart from these files, and those that build on them, or on one that does."""
+    """The units that are apart from these files, and those that build on them, directly or not."""
     apart, spoilt = [], []
     for unit in left:
         if meets(unit.files, files):

@@ -21,18 +21,18 @@ class Known(NamedTuple):
     last_by: str | None
     """That writer, if a lease tells it."""
     partial: bool
-    """Whether the agent has written regions of it since, of which the rest had changed meanwhile:
-    what is there is its writing then, and yet it does not know all of it."""
+    """Whether the agent has written regions of it since, while the rest had changed: the present
+    content is its writing then, and yet it does not know all of it."""
     held_since_read: bool
     """Whether the agent has had the exclusive lease ever since it read: no other could lawfully
     have changed it, so any change is the agent's own."""
     by_others: bool = False
-    """But it is known that it was not: what is there was made by somebody else, or while nothing of
-    the agent's session ran."""
+    """Known exception: the present content is by another, or is from a time without a process of
+    the agent's session."""
 
 
 def replaced(knowledge: Known, agent: str) -> bool:
-    """Whether what the agent has in mind is not what is there, by somebody else's doing."""
+    """Whether the agent's knowledge is out of date because of others."""
     if knowledge.read == knowledge.now:
         return False
     if knowledge.last == knowledge.now and knowledge.last_by == agent and not knowledge.partial:

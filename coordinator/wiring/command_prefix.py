@@ -75,7 +75,7 @@ def can_be(root: Path | None) -> bool:
 
 
 def make(root: Path | None, hook: Path) -> None:
-    """Write it, or put right what an older version has written.
+    """Write it, or replace what an older version has written.
 
     Raises:
         OSError.
@@ -96,7 +96,7 @@ def remove(root: Path | None) -> None:
     with suppress(OSError):
         place(root).unlink()
         place(root).parent.rmdir()
-        place(root).parent.parent.rmdir()  # coord's own, too, where nothing else is in it
+        place(root).parent.parent.rmdir()  # also coord's own, if it is empty
 
 
 #: The program that hooks run.

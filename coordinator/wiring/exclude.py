@@ -36,8 +36,7 @@ def untracked(root: Path, files: Iterable[Path]) -> list[str]:
 
 
 def put_in(root: Path, files: Iterable[Path]) -> list[str]:
-    """Let git pass over these files, where it neither tracks nor ignores them; which ones those
-    are.
+    """Make git ignore those of these files that it neither tracks nor ignores, and return them.
 
     Raises:
         Refusal: STORAGE.

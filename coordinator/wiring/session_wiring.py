@@ -35,7 +35,7 @@ def bring(
     profile: Profile, state: StateDir, home: Path, cwd: Path, words: Sequence[str],
     environment: Mapping[str, str],
 ) -> Brought:
-    """Write what a session of this profile needs in `cwd`; nothing, if it needs nothing there.
+    """Write the needs of this profile's sessions in `cwd`, if there are any.
 
     Args:
         words: what a person typed after the program's name.
@@ -96,7 +96,7 @@ def _needed(
         return False  # a person has not wired it here, or only for all repositories
     if not _reads_only_where_started(profile, state, home):
         return False
-    # It may not work in the folder where it is started: better hooks twice than none.
+    # It may not work in the folder of its start: hooks twice are better than none.
     moves = any(word == option or word.startswith(option if len(option) == 2 else f"{option}=")
                 for word in words for option in profile.session.elsewhere)
     return moves or not is_marked(cwd / profile.wire[0].file)

@@ -27,7 +27,7 @@ from coordinator.wiring.command_prefix import HOOK
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
-#: How what coord has put in is known again.
+#: The marks of what coord has put in.
 _PREFIX = "/coord/command-prefixes/"
 _MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN", _PREFIX)
 #: The socket of a root, as a hook's command names it.
@@ -37,14 +37,14 @@ _PLACE = re.compile(
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One file before and after (None: it is not there)."""
+    """One file before and after (None: it does not exist)."""
 
     path: Path
     before: str | None
     after: str | None
 
     def shown(self) -> str:
-        """As a unified diff."""
+        """The change as a unified diff."""
         old = (self.before or "").splitlines(keepends=True)
         new = (self.after or "").splitlines(keepends=True)
         name = str(self.path)
@@ -101,7 +101,7 @@ class Wirer:
                 yield Change(path, before, after)
 
     def apply(self, profile: Profile, changes: Sequence[Change]) -> None:
-        """Write what was planned, and remember it.
+        """Write the planned changes, and record them.
 
         Raises:
             Refusal: STORAGE; files written before stay wired, and are remembered.
@@ -221,8 +221,8 @@ class Wirer:
         return any(wired.profile == profile.name for wired in self._wired().values())
 
     def wired_root(self, profile: Profile) -> str:
-        """The root that its hooks here name where it is another than this: the folder was moved, or
-        is a copy. Empty: none."""
+        """The root in its hooks here, if it is another than this: the folder was moved, or is a
+        copy. Empty if it is not."""
         for entry in profile.wire:
             with suppress(Refusal):
                 for root in _SOCKET.findall(_read(self._path(entry)) or ""):
@@ -411,7 +411,7 @@ def _stripped(path: Path, text: str) -> str | None:
 
 
 def _doomed(around: jsonc.Span) -> tuple[jsonc.Span, jsonc.Span] | None:
-    """The outermost item or member that holds nothing but what is coord's, and what it is in."""
+    """The outermost item or member that holds only coord's own, and its container."""
     for child in (*around.members.values(), *around.items):
         if _ours(child):
             return child, around
@@ -456,7 +456,7 @@ def _read(path: Path) -> str | None:
 
 def _write(path: Path, text: str) -> list[Path]:
     """Write it; the folders that were made for it."""
-    target = Path(os.path.realpath(path))  # a link in somebody's dot files stays one
+    target = Path(os.path.realpath(path))  # a link in a person's dot files stays one
     try:
         made = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -83,14 +83,14 @@ def real(program: str) -> str | None:
 
 
 def hides(program: str) -> bool:
-    """Whether what a person types is a shim."""
+    """Whether the typed name is a shim."""
     text = None if "/" in program else shutil.which(program)
     return text is not None and os.path.realpath(Path(text).parent) == os.path.realpath(folder())
 
 
 def install(program: str, profile: str) -> bool:
-    """Make one, or put right what an older version made. False: another's file is in its place,
-    and stays."""
+    """Make one, or replace that of an older version. False: another's file is in its place, and
+    stays."""
     path = folder() / program
     if path.is_symlink() or (path.exists() and not _is_ours(path)):
         return False
