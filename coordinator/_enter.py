@@ -4,14 +4,14 @@
     /abs/python -I -S -E _enter.py join ROOT DIRECTORY COMMAND [ARGUMENT…]
 
 The keeper of the user's sessions, at SOCKET, gives out the namespace that KEY was made for, and
-knows this process as the first in it. The agent gets a user namespace of its own, in which it is
-who it was: without power over the mounts of the session. As root it has the full map of identities,
-which only a process outside can write; as anybody else its own identity alone. One file with the
-standard library only: it runs before every agent, in the time that its user waits.
+knows this process as the first in it. The agent gets a user namespace of its own, in which it has
+its old identity, without power over the mounts of the session. As root it has the full map of
+identities, which only a process outside can write; otherwise its own identity alone. One file with
+the standard library only: it runs before every agent, in the time that its user waits.
 
 `join` is for a command of an agent that a person started by itself (wiring/command_prefix.py): the
-coordinator of ROOT is asked for its agent's namespace. Where there is none the command just runs;
-so it does in a sandbox of somebody else's that allows neither to ask nor to enter.
+coordinator of ROOT is asked for its agent's namespace. If there is none the command just runs, also
+in a foreign sandbox that allows neither to ask nor to enter.
 """
 
 import _socket

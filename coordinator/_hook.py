@@ -4,15 +4,15 @@
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
-daemon/hook_protocol.py), and an exit that skips tidying up. A coordinator that is not there (killed,
-or not started yet) is started, once, and asked again. Where nobody answers within SECONDS:
-`closed` (default) says so and exits 2, which stops the write; `spoken` says it as JSON, for Copilot
-CLI shows no words of a hook that failed; `open` warns and exits 0. The environment's
-COORD_AGENT_TOKEN, if set, says on whose behalf. What was printed is confirmed to the coordinator,
-which keeps an agent's messages until then. Where the call is about files of other repositories, the
-coordinator names these, and theirs are asked, too. With `-` for the socket (hooks in a user's own
-settings, for all repositories) the one of the repository around the working directory is asked;
-where there is none, the write is none of coord's business.
+daemon/hook_protocol.py), and an exit that skips tidying up. A missing coordinator, killed or not
+started yet, is started, once, and asked again. If there is no answer within SECONDS, `closed`
+(default) says so and exits 2, which stops the write. `spoken` says it as JSON, because Copilot CLI
+shows no words of a failed hook. `open` warns and exits 0. The environment's COORD_AGENT_TOKEN, if
+set, says on whose behalf. Printed output is confirmed to the coordinator, which keeps an agent's
+messages until then. If the call is about files of other repositories, the coordinator names these,
+and theirs are asked, too. `-` for the socket (hooks in a user's own settings, for all repositories)
+means that of the repository around the working directory. If there is none, the write is none of
+coord's business.
 """
 
 import sys

@@ -8,12 +8,12 @@
 
 `guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open).
 `begin` starts the coordinator when a session begins, and is its hook; `up` only starts it. `mcp`
-serves the tools; `socket` prints where the coordinator listens; `git` is the guard of commits
-(`git_guard/`), for what runs git's hooks. The repository is the one around PROJECT, else around the
-working directory; where neither uses coord, hooks do nothing and exit 0.
+serves the tools; `socket` prints the coordinator's socket; `git` is the guard of commits
+(`git_guard/`), for programs that run git's hooks. The repository is the one around PROJECT,
+otherwise around the working directory; if neither uses coord, hooks do nothing and exit 0.
 
-A command of its own, for another tool also installs one called `coord`. Light to start, as the
-hook is: decides nothing.
+It is a command of its own, because another tool also installs one called `coord`. It is light to
+start, like the hook, and decides nothing.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Cutting text to a byte budget, at places where a reader would stop.
 
-Owns the fair division of one budget among several texts and the search for a good place to begin
-and to end. Pure; lengths are bytes of UTF-8, and no character is ever split.
+The module divides one budget fairly among several texts and finds a good place to begin and to end.
+Pure; lengths are bytes of UTF-8, and no character is ever split.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The archive's index: keeps Markdown searchable, and answers which text explains a file.
 
-Owns one SQLite file of derived data. It may be deleted at any time; a damaged one, or one of
-another version, is rebuilt without a word. Never writes into the archive's folders, never follows
-a link out of the repository, and reads no clock: a file is read again when its size or its
-modification time differs from what was seen.
+The module owns one SQLite file of derived data. The file may be deleted at any time; a damaged one,
+or one of another version, is rebuilt without a word. The module never writes into the archive's
+folders, never follows a link out of the repository, and reads no clock: a file is read again when
+its size or its modification time has changed.
 
 One thread uses one instance; several instances, in several processes, may share the file.
 """
@@ -131,7 +131,7 @@ class ArchiveIndex:
         """Open or make the index file.
 
         Raises:
-            ValueError: a folder lies outside `root`, or `db_path` is another program's database.
+            ValueError: a folder is outside `root`, or `db_path` is another program's database.
         """
         for folder in folders:
             if Path(folder).is_absolute() or ".." in Path(folder).parts:
@@ -374,7 +374,7 @@ class ArchiveIndex:
         return sections[0]
 
     def _named(self, name: str, source: str) -> list[Section]:
-        """Sections by number, else by exact title, else by a part of the title."""
+        """Sections by number, otherwise by exact title, otherwise by a part of the title."""
         wanted = name.removeprefix("§").casefold()
         exact: list[Section] = []
         partial: list[Section] = []

@@ -136,7 +136,7 @@ def _begins_with_title(headings: Sequence[_Heading]) -> bool:
 
 
 def _numbers(headings: Iterable[_Heading]) -> list[str]:
-    """A number for each heading: the author's own, else the next free one under its parent."""
+    """A number for each heading: the author's own, otherwise the next free one under its parent."""
     open_: list[tuple[int, str]] = []  # headings that enclose the present one: level, number
     latest: dict[str, tuple[str, int]] = {}  # parent -> its last child's number, split at the end
     used: set[str] = set()

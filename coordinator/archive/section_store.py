@@ -1,7 +1,7 @@
 """One set of sections in SQLite: full text, and the terms that tie each section to code.
 
-Owns the tables of the index file and every statement on them. Knows nothing of files, budgets or
-ranks between kinds of ties. Two sets lie in one file: what people wrote, and the living
+The module owns the tables of the index file and every statement on them. It knows nothing of files,
+budgets or ranks between kinds of ties. One file has two sets: what people wrote, and the living
 sections that the daemon replaces as a whole.
 """
 

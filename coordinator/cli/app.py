@@ -155,11 +155,11 @@ def as_text(typed: Any) -> Any:
 
 
 def agent_or_refuse(agent: str | None) -> str:
-    """The agent that the command acts for: the one that is named, else the one in whose session it
+    """The agent that the command acts for: the named one, otherwise the one in whose session it
     is run.
 
     Raises:
-        Refusal: INVALID when nobody is named.
+        Refusal: INVALID: no agent is named.
     """
     asking = here().acting(agent)
     try:

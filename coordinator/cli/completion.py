@@ -1,9 +1,9 @@
 """`coord completion`: the script that lets a shell complete coord's words; and what it calls.
 
-The candidates are `coordinator/commands/completion.py`'s. Where no coordinator runs none is started
-by a key press: words and options are completed then, names are not.
+The candidates come from `coordinator/commands/completion.py`. A key press starts no coordinator:
+without one, words and options are completed, names are not.
 
-`coord help`: the help of commands, and what that of no single command tells.
+`coord help`: the help of commands, and of topics beyond a single command.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def hangs(state: StateDir) -> Refusal | None:
 
 
 def _kill(pid: int | None) -> str:
-    if not pid:  # in a container, for one
+    if not pid:  # in a container, for example
         return "End its process; what it has acknowledged is on the disk."
     return (f"`kill -9 {pid}` ends it; what it has acknowledged is on the disk, and the next "
             "command starts another.")

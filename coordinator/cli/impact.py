@@ -1,7 +1,7 @@
-"""`coord impact FILE`: who breaks by a change of a file, as it lies there, against what it was.
+"""`coord impact FILE`: the callers that a file's change breaks, against its earlier content.
 
-Asks no coordinator. Reads the repository's files of code, and writes nothing but the index of what
-they define and use, where the repository has a coordinator; else that index lasts as long as the
+The command asks no coordinator. It reads the repository's files of code, and writes only an index
+of what they define and use. Without a coordinator in the repository that index lasts as long as the
 command.
 """
 

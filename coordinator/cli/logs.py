@@ -83,7 +83,7 @@ def _open(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
 def _check_there(task: str) -> None:
     """
     Raises:
-        Refusal: UNKNOWN_TASK: nobody will ever work on it.
+        Refusal: UNKNOWN_TASK: it will never be worked on.
     """
     try:
         ask(rq.TaskShow(task=task))

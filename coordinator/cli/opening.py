@@ -1,7 +1,7 @@
-"""Opening a screen where there is a terminal for it, and Textual to draw it.
+"""Opening a screen, if the terminal and Textual allow it.
 
-Owns when a screen can be had, and what is said where it cannot. Textual itself is imported only in
-that moment, by the room `cli/screens/`.
+The module decides when a screen is possible, and says why if it is not. Only the room
+`cli/screens/` imports Textual, when a screen opens.
 """
 
 from __future__ import annotations

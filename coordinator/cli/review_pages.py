@@ -1,5 +1,7 @@
-"""The page of one review in colours, as a terminal shows it; its words are in
-`coordinator/commands/review_page.py`. Nobody is asked here, and nothing printed.
+"""The page of one review in colours, as a terminal shows it.
+
+Its words are in `coordinator/commands/review_page.py`. The module sends no request and prints
+nothing.
 """
 
 from __future__ import annotations

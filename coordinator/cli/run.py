@@ -1,7 +1,7 @@
 """`coord run`: an agent's own CLI in a session that is kept current, its terminal untouched.
 
-Owns what happens before the agent's program takes this process over: nothing of coord stays between
-it and its terminal. Its end is seen by the sessions' keeper.
+The module owns everything before the agent's program takes this process over. Nothing of coord
+stays between the program and its terminal. The sessions' keeper notices its end.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _is_wanted(root: Path) -> bool:
 def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> NoReturn:
     """
     Raises:
-        Refusal: there can be none; nobody was registered.
+        Refusal: there can be none; no agent was registered.
     """
     with Client(agent=profile, profile=profile) as client:
         # the keeper starts outside of all sessions, with power over them

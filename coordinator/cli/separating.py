@@ -1,7 +1,7 @@
-"""`coord init --separate`: a coordinator of its own for a folder that lies in another's ground.
+"""`coord init --separate`: a coordinator of its own for a folder inside another coordinator's.
 
-The one around is stopped meanwhile and its lock is held, so that it cannot grant anything in that
-folder between the look at what it has granted there and the moment from which it is apart.
+The outer coordinator is stopped meanwhile and its lock is held. So it cannot grant anything in that
+folder between the check of its grants there and the separation.
 """
 
 from __future__ import annotations

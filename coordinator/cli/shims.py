@@ -81,7 +81,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
     Args:
         root: the repository that they were wired for; None: all of them.
         wanted: what was said on the command line; None: nothing.
-        asks: whether somebody may be asked.
+        asks: whether a person may be asked.
     """
     lacking = {program: profile for program, profile in shims.programs(wired).items()
                if shims.real(program) and program not in shims.installed()}

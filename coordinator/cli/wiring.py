@@ -58,7 +58,7 @@ def agreed(
     hooks will be asked about, too.
 
     Raises:
-        Refusal: INVALID: nobody is there to be asked; all that would change was shown.
+        Refusal: INVALID: nobody can be asked; all changes were shown.
     """
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(profile, list(wirer.plan(profile))) for profile in wanted]
@@ -274,7 +274,7 @@ def _show_all(plans: Plans, guarded: Sequence[hooks.Hook], whole: bool,
     """Show all changes if nobody can be asked, not only the first.
 
     Raises:
-        Refusal: INVALID, if that is anything, and nobody only wanted to see it (`whole`).
+        Refusal: INVALID, if there are changes that nobody only wanted to see (`whole`).
     """
     changes = [change for _, some in plans for change in some]
     if not changes:

@@ -227,7 +227,7 @@ def here() -> str:
     """The directory that relative paths begin at.
 
     Raises:
-        Refusal: INVALID: it is not there any more.
+        Refusal: INVALID: it is gone.
     """
     try:
         return os.getcwd()  # noqa: PTH109

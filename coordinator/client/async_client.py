@@ -59,7 +59,7 @@ class AsyncClient(Operations):
         token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
         autostart: start the coordinator when none is running.
         prepares: make `.coord/` where there is none, also for a question that changes nothing.
-        starting: called before a coordinator is started, for that takes a moment.
+        starting: called before a coordinator is started, because that takes a moment.
     """
 
     def __init__(
@@ -134,17 +134,17 @@ class AsyncClient(Operations):
         """Ask anything that the coordinator can be asked.
 
         Args:
-            key: an idempotency key: whoever asks the same again under it, within a day, gets the
-                same answer, and it takes effect once. Without one, a request that changes something
-                gets a key of its own, so that it can be sent again when the connection breaks.
-            mark: `hang_ups` as it was before: it is not asked where the client has hung up since.
+            key: an idempotency key: the same question under it, within a day, gets the same answer
+                and takes effect once. Without one, a request that changes something gets a key of
+                its own, so that it can be sent again when the connection breaks.
+            mark: `hang_ups` as it was before: after a later hang-up the question is not sent.
 
         Raises:
             Refusal: with its code and facts.
 
-        Who is cut off while it acquires, claims a task, or waits for a step or a change, leaves the
-        line, and keeps nothing of what it was granted in that moment. (A step or change that was
-        given then is tried again, as after a failure.)
+        A caller that is cut off while it acquires, claims a task, or waits for a step or a change,
+        leaves the queue, and keeps nothing of what it was granted in that moment. A step or change
+        that was given then is tried again, as after a failure.
         """
         if (wait_s := getattr(request, "wait_s", None)) is not None:
             check_seconds("wait_s", wait_s)  # it is reckoned with before it is asked

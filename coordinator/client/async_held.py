@@ -1,6 +1,7 @@
-"""A held lease: renewed while its body runs, given back at its end, lost where neither is possible.
+"""A held lease: renewed while its body runs, given back at its end, lost if neither is possible.
 
-Owns that judgement. What runs beside the body, and when, is `async_concurrency`'s.
+The module decides which of these it is. `async_concurrency` decides what runs beside the body, and
+when.
 """
 
 from __future__ import annotations

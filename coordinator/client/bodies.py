@@ -46,8 +46,8 @@ class Branch:
     Attributes:
         agent: its name.
         tokens: the newest lease token of each (resource, working tree) that it has or had.
-        spent: it may hold more than its bodies know of, so nobody is to have it after.
-        private: it is no other's, and leaves when it is spent; else the client's own agent.
+        spent: it may hold more than its bodies know of, so no other body may get it.
+        private: it is no other's, and leaves when it is spent; otherwise the client's own agent.
     """
 
     def __init__(self, agent: str, private: bool = True) -> None:
@@ -70,7 +70,7 @@ _around: ContextVar[_Around | None] = ContextVar("coord_body", default=None)
 
 
 def owner() -> object:
-    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    """The present line of execution: the task in an event loop, otherwise the thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
         with contextlib.suppress(RuntimeError):

@@ -1,8 +1,8 @@
 # Made by scripts/blocking_client.py from coordinator/client/async_connection.py; do not edit.
 """The wire to the daemon: a question out, its answer in, through broken connections and restarts.
 
-Starts a coordinator where none runs. Speaks only to a socket in a folder of this user's own, and to
-a daemon that this user runs. How bytes go out and come in is the transport's.
+It starts a coordinator if none runs. It speaks only to a socket in a folder of this user's own, and
+to a daemon that this user runs. The transport sends and receives the bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # Made by scripts/blocking_client.py from coordinator/client/async_held.py; do not edit.
-"""A held lease: renewed while its body runs, given back at its end, lost where neither is possible.
+"""A held lease: renewed while its body runs, given back at its end, lost if neither is possible.
 
-Owns that judgement. What runs beside the body, and when, is `concurrency`'s.
+The module decides which of these it is. `concurrency` decides what runs beside the body, and
+when.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ from coordinator.words.refusals import Code, Refusal
 
 
 def locate_root(start: Path | None = None) -> Path:
-    """The repository that a command means: `COORD_ROOT`, else found from the working directory.
+    """The repository that a command means: `COORD_ROOT`, otherwise found from the working directory.
 
     Raises:
-        Refusal: INVALID: what is named is not there (what lies above it is another place), or its
+        Refusal: INVALID: the named folder does not exist (one above it is another place), or its
             path is no text.
     """
     given = os.environ.get("COORD_ROOT")

@@ -6,9 +6,9 @@
     with Client(agent="billing") as client:
         Owner(client, "key:account", add).run()
 
-Owns the loop; never the order or the effect: the coordinator gives each change in its turn, and
-writes the value and the change's end in one transaction. So a change may be given twice (after a
-crash), and takes effect once.
+The module owns the loop; never the order or the effect. The coordinator gives each change in its
+turn, and writes the value and the change's end in one transaction. So a change may be given twice
+(after a crash), and takes effect once.
 """
 
 from __future__ import annotations
@@ -158,13 +158,13 @@ class Owner:
         one is tried again later, and blocks those after it. Returns how many were applied.
 
         Args:
-            wait: stand in line so long (seconds) for the key, while another owns it.
+            wait: how long to queue (seconds) for the key, while another owns it.
             begun: called when it owns the key.
 
         Raises:
             Refusal: LOCKED: another owns it; SHUTTING_DOWN, DAEMON_DOWN: the coordinator ended, and
                 no other could be reached.
-            LeaseLost: the lease ended meanwhile; another may own it by now.
+            LeaseLost: the lease ended meanwhile; another may own it now.
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
             begun()
@@ -238,7 +238,7 @@ def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int =
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for
             each try.
-        wait: how long to stand in line for the lease, at most (seconds).
+        wait: how long to queue for the lease, at most (seconds).
 
     Raises:
         Refusal: LOCKED: it could not be leased in time; VERSION_CHANGED: this agent itself writes

@@ -40,7 +40,7 @@ class Work:
     Attributes:
         task: the intent and the plan; `tried` is in `claimed`.
         claimed: what the claim answered.
-        leases: all that is leased for it by now.
+        leases: everything leased for it until now.
         refusal: why the last attempt was not the last; None at the first one. Its facts have the
             fresh text where a region was changed, and the leases that came with it.
     """

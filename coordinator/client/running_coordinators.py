@@ -42,7 +42,7 @@ def open_wire(note: Note) -> Iterator[Wire]:
     """A connection to the coordinator that a note is about, if it is still that one.
 
     Raises:
-        Refusal: DAEMON_DOWN: it does not run any more (the note is put right); FOREIGN.
+        Refusal: DAEMON_DOWN: it no longer runs (the note is corrected); FOREIGN.
     """
     sock = reach(Path(note.socket)) if note.pid is not None else None
     listener = peer(sock) if sock is not None else None

@@ -1,6 +1,6 @@
 """Starting a coordinator where none serves: one, however many want it at once.
 
-Owns the process until somebody listens, and says in words what kept it from that.
+The module owns the process until it serves, and says in words why it does not.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def _serves_within(state: StateDir, seconds: float,
 def _check_failure(state: StateDir) -> None:
     """
     Raises:
-        Refusal: why whoever tried just before could not start it.
+        Refusal: why the start just before failed.
     """
     with contextlib.suppress(OSError, ValueError):
         why = Refusal.from_body(json.loads(ownership.read(state.failure) or b""))

@@ -1,7 +1,7 @@
 """The blocking side of the wire: one socket, for one thread at a time.
 
-Has the names of `async_transport`. Standard library and msgspec only, for the start-up time of the
-command line counts.
+It has the names of `async_transport`. It imports the standard library and msgspec only, because the
+start-up time of the command line counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`coord agents`, `lost-writes`, `sweep`: who works here, what was lost, what lapsed."""
+"""`coord agents`, `lost-writes`, `sweep`: who works here, what was lost, what expired."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The help of each command, from its signature: `coord COMMAND --help`, and the file of all of them
-that is printed where nothing is to be loaded for it.
+"""The help of each command, from its signature: `coord COMMAND --help`, and the file with all of it
+for a client that loads nothing.
 
-`coord --help` lists commands by what a person wants to do, each sentence whole: one that is cut off
-in the middle tells little.
+`coord --help` lists commands by a person's aims, each sentence whole, because a cut sentence tells
+little.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`coord request …`: ask a holder to let go; answer who asks."""
+"""`coord request …`: ask a holder to let go; answer the asker."""
 
 from __future__ import annotations
 

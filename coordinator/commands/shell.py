@@ -1,6 +1,6 @@
 """The shell that a command was typed in, as far as a command may know it, and the lines it prints.
 
-Commands are generators of requests (`Asking`). Whoever runs one sends the requests and prints the
+Commands are generators of requests (`Asking`). The caller sends the requests and prints the
 lines. The module knows no terminal and no connection.
 """
 
@@ -48,7 +48,7 @@ class Shell(msgspec.Struct):
         agent: $COORD_AGENT; None: not set.
         pid: the process that asks: an agent's session is known by it.
         user: the person at the keyboard, for records.
-        width: signs in a line of the terminal; None: a pipe, which gets whole values.
+        width: characters in a line of the terminal; None: a pipe, which gets whole values.
         colour: whether lines may have a style.
         command: the words that it began with, as far as they name a command.
         terminal: whether a person reads it there, and no pipe or file.
@@ -148,7 +148,7 @@ class Shell(msgspec.Struct):
         it. `otherwise`: the next step if there is none.
 
         Raises:
-            Refusal: INVALID when nobody is named.
+            Refusal: INVALID: no agent is named.
         """
         name = agent or self.agent or (yield from self.agent_around())
         if not name:

@@ -165,7 +165,7 @@ class Group(msgspec.Struct, frozen=True):
         name: the words.
         help: what its commands are for.
         order: of its commands, as far as it is not the one in which they are declared.
-        epilog: what stands below the help.
+        epilog: the text below the help.
     """
 
     name: str

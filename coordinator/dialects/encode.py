@@ -1,7 +1,7 @@
 """The answer to a hook, in the words that each agent CLI takes: text for its standard output.
 
-One `HookAnswer` for all. An empty text lets the call happen, everywhere; what a dialect cannot
-say at a moment is left out here, and kept by who asked for the next moment that can.
+There is one `HookAnswer` for all. An empty text lets the call happen, everywhere. What a dialect
+cannot say at a moment is left out here, and its sender keeps it for the next moment that can.
 """
 
 from __future__ import annotations

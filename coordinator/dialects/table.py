@@ -26,7 +26,7 @@ class Texts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
     Attributes:
         whole: the file's new content.
-        old, new: what is replaced, and by what; `every`: whether wherever it stands.
+        old, new: what is replaced, and by what; `every`: whether in every place.
         edits: a list of several, each of which has those.
     """
 
@@ -92,7 +92,7 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
     """What a tool would do with this input.
 
     Raises:
-        Refusal: INVALID: a tool that writes, without a readable path: nobody knows what it would
+        Refusal: INVALID: a tool that writes, without a readable path: it is unknown what it would
             write.
     """
     if table.own and tool.startswith(table.own):

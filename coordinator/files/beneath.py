@@ -1,8 +1,8 @@
 """A working tree that is entered in such a way that no link leads out of it.
 
-A leased name contains no link, because names are resolved when they are leased. A link that stands
-there later was put there meanwhile. It is not followed, whatever it points to: coord reads and
-writes nothing below it. Every read and write of a repository's files goes through a `Root`.
+A leased name contains no link, because names are resolved when they are leased. A later link on its
+way was put there meanwhile. It is not followed, whatever it points to: coord reads and writes
+nothing below it. Every read and write of a repository's files goes through a `Root`.
 
 Paths are relative to the root, as `words.file_names` writes them.
 """
@@ -34,7 +34,7 @@ class Root:
         path: its real path: no link in it is followed, either.
 
     Raises:
-        OSError: it is not there any more.
+        OSError: it is gone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -60,7 +60,7 @@ class Root:
         has to be an error (`strict`).
 
         Raises:
-            OSError: the disk refused; ELOOP: a link stands above.
+            OSError: the disk refused; ELOOP: a link is above.
         """
         try:
             with self.above(path) as (place, name):
@@ -121,7 +121,7 @@ class Root:
         finally:
             os.close(fd)
 
-    # ------------------------------------------------------------ for whoever writes
+    # ------------------------------------------------------------ for writers
 
     @contextmanager
     def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
@@ -129,7 +129,7 @@ class Root:
         `make`: missing directories are made.
 
         Raises:
-            OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.
+            OSError: ELOOP: a link is on the way; ENOTDIR: a file is; ENOENT.
         """
         folder, _, name = _checked(path).rpartition(b"/")
         if not folder:

@@ -58,7 +58,7 @@ class Tree:
     Attributes:
         root: the root's real path.
         fold_case: whether scopes are casefolded.
-        alone: whether no worktree is linked to this one, as far as the last look told.
+        alone: whether no worktree is linked to this one, by the last look.
         apart: the folders that persons have separated from it, when the tree was made.
     """
 
@@ -100,13 +100,13 @@ class Tree:
 
         Args:
             text: a path, directory, glob, region or key, as typed. `~` is not expanded.
-            cwd: where a relative path starts, if that lies in a worktree of this repository (with
-                `:/` before it: at the root of that); else it starts at the root.
-            literal: `text` is the path of one file or directory, whatever signs it contains (from
+            cwd: where a relative path starts, if that is in a worktree of this repository (with
+                `:/` before it: at the root of that); otherwise it starts at the root.
+            literal: `text` is the path of one file or directory, whatever characters it has (from
                 a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
             seen: directories found to be no links, at the same instant: added to, and not looked
                 at again. Never longer-lived than a transaction.
-            link: what a `literal` text stands for that ends in a symlink.
+            link: the meaning of a `literal` text that ends in a symlink.
 
         A text with wildcards that exists as it is written is taken as that file.
 

@@ -28,9 +28,8 @@ class Change:
 
     Attributes:
         path: relative to the root; of a move, where from.
-        to: of a move, where to; else None.
-        heard_ms: of a move or a deletion, when it was heard of (Unix ms), if whoever tells of it
-            knows.
+        to: of a move, its target; otherwise None.
+        heard_ms: of a move or a deletion, when it was reported (Unix ms), if known.
         is_new: of a move, what was moved was made since the last batch.
     """
 

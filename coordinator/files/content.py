@@ -155,7 +155,7 @@ def is_binary(data: bytes) -> bool:
 def unified(path: str, before: bytes | None, after: bytes | None) -> str:
     """The change from `before` to `after` as a unified diff, to be read (and fed to `patch`).
 
-    None stands for an absent file. Empty if nothing changed; one line for binary and large files.
+    None means an absent file. Empty if nothing changed; one line for binary and large files.
     Bytes that are not UTF-8 are shown as `\\xNN`.
     """
     if before == after:
@@ -191,7 +191,7 @@ def write_atomic(
     out of the checked place. Owner and extended attributes are those of a new file.
 
     Args:
-        mode: permission bits; without it those of the file that is replaced, else 0o644.
+        mode: permission bits; without it those of the replaced file, otherwise 0o644.
 
     Raises:
         OSError: the disk refused; what was at `path` is as it was.

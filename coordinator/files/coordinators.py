@@ -1,8 +1,8 @@
 """This user's coordinators: one small file for each root that had one, in the user's own folder.
 
-Owns these notes. They serve to find daemons (`coord ps`, `coord down --all`), who are then asked
-themselves, for a note proves nothing. And they outlive `.coord`: a coordinator that begins afresh
-where there was one goes on above the fencing tokens that were given there.
+The module owns these notes. They serve to find daemons (`coord ps`, `coord down --all`), which are
+then asked themselves, because a note proves nothing. And they outlive `.coord`: a coordinator that
+begins afresh continues above the fencing tokens of the earlier one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """git's plumbing, as coord asks it: commits, what differs between them, moving a branch.
 
-Runs `git` for one directory, without a person's hooks, without prompts, and without what an
-environment says about other repositories. Paths are text as the file system gives them (bytes that
-are no UTF-8 as surrogates). Decides nothing.
+It runs `git` for one directory, without a person's hooks, without prompts, and without the
+environment's words about other repositories. Paths are text as the file system gives them (bytes
+that are no UTF-8 as surrogates). It decides nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The hunks of a change, and a change of which only some hunks are made.
 
-Owns where one hunk ends and the next begins: just as in the unified diff that a person reads
-(`content.unified`), so that the numbers a person types are those that stand there. Works on bytes
-that are at hand; reads and writes no file.
+The module decides where one hunk ends and the next begins: as in the unified diff that a person
+reads (`content.unified`), so that the numbers are the same. It works on bytes, and reads and writes
+no file.
 """
 
 from __future__ import annotations

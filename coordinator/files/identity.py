@@ -1,8 +1,8 @@
 """Identifying a file whatever its name: by device, inode, and the birth time of the inode.
 
 An inode's number is used again as soon as its file is deleted. With the birth time, a new file is
-not taken for the leased one that had the number before. Where the disk or the kernel tells no birth
-time, as NFS does, the number stands alone. The module reads the disk and keeps nothing.
+not taken for the leased one that had the number before. If the disk or the kernel gives no birth
+time, like NFS, the number is used alone. The module reads the disk and keeps nothing.
 """
 
 from __future__ import annotations

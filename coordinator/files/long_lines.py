@@ -1,6 +1,6 @@
-"""Lines of a difference that are too long to be shown: of each the part around what differs.
+"""Lines of a difference that are too long to be shown: of each the part around the difference.
 
-For people who read; what comes out is no patch. Plain text in, plain text out.
+The result is for people and no patch. Plain text in, plain text out.
 """
 
 from __future__ import annotations

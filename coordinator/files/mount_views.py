@@ -1,8 +1,8 @@
-"""One file under two paths: what a process sees at a path, as it is called here.
+"""One file under two paths: the name here of what a process sees at a path.
 
 A repository may be mounted a second time (a bind mount, a container, a second mount of a network
-disk), and a process may see another tree of mounts than this one. The kernel tells of each mount
-which part of which file system it shows. Reads /proc and links; Linux only.
+disk), and a process may see another tree of mounts than this one. The kernel tells for each mount
+which part of which file system it shows. The module reads /proc and links; Linux only.
 """
 
 # Paths are plain strings here, of whatever process sees them.

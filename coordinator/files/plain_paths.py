@@ -1,6 +1,6 @@
 """Functions that tell from a path's text alone which file it means, and two quick disk looks.
 
-They settle nearly every name that somebody types; `canonical.py` settles the others.
+They settle nearly every typed name; `canonical.py` settles the others.
 """
 
 # Paths are plain strings here: these run before each write of an agent, and Path is slow.
@@ -65,7 +65,7 @@ def parse_typed_path(text: str, main: str, bases: tuple[str, ...]) -> Plain | No
 
 
 def owner_of(name: str) -> str | None:
-    """Return `git` or `coord` if a file of this name is its own data, else None."""
+    """Return `git` or `coord` if a file of this name is its own data, otherwise None."""
     if ".git" not in name and not name.startswith(STATE_DIR):
         return None
     parts = name.split("/")

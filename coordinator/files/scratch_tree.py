@@ -1,8 +1,8 @@
 """One working tree for a person's command to run in: whatever the command leaves there, the next
 run starts from the right content again.
 
-What the command builds and git ignores stays from run to run, for building it anew takes long.
-Decides nothing about what is run there.
+Files that the command builds and git ignores stay from run to run, because building takes long. The
+module does not decide what runs there.
 """
 
 from __future__ import annotations

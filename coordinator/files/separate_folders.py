@@ -1,9 +1,9 @@
 """Folders below a root that have a coordinator of their own: nothing in them is this one's.
 
-A folder with a `.coord` is the ground of its own coordinator, whatever lies around it (roots.py).
-For the one around, it is as if it lay outside. A person makes that so (`coord init --separate`); it
-is also so where the folder had its `.coord` first. What is known of such folders here serves for
-words; what decides is the look at the path, at the instant.
+A folder with a `.coord` belongs to its own coordinator, whatever is around it (roots.py). The outer
+coordinator treats it as outside. A person makes it so (`coord init --separate`); it is also so if
+the folder had its `.coord` first. The list of such folders here serves for words; the look at the
+path, at that instant, decides.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """`.coord/`: where the coordinator keeps its state, and how clients find its socket.
 
-Owns the names of the files in it, and how it is known that this user's coord has made it: the
-secret in it is sealed with a key that lies outside of every repository (ownership.py), and the
-database is sealed with that secret. So a `.coord` out of a clone or an archive is refused, and one
-that was moved or copied by its own user is taken as it is. The directory ignores itself in git.
+The module owns the names of the files in it, and the proof that this user's coord has made it. The
+secret in it is sealed with a key outside of every repository (ownership.py), and the database is
+sealed with that secret. So a `.coord` out of a clone or an archive is refused, and one that was
+moved or copied by its own user is taken as it is. The directory ignores itself in git.
 """
 
 # ruff: noqa: PTH111

@@ -2,7 +2,7 @@
 
 They open below a directory without following a link (`openat2`), rename without replacing and
 exchange two names (`renameat2`), share the blocks of a file (`FICLONE`), write a part of one to the
-disk (`sync_file_range`), and ask whether somebody has a file open for writing, by a lease of the
+disk (`sync_file_range`), and ask whether a file is open for writing elsewhere, by a lease of the
 kernel's own kind. If the kernel or the file system cannot do it, the call raises `OSError` or
 answers None, and the caller has another way.
 """
@@ -51,7 +51,7 @@ def open_beneath(place: int, path: bytes, flags: int) -> int:
     """Open `path` below the directory `place` (a descriptor); no link on the way is followed.
 
     Raises:
-        OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; else as `open`.
+        OSError: ELOOP: a link is on the way; ENOTDIR: a file is; otherwise as `open`.
     """
     if _has_openat2:
         try:
@@ -139,8 +139,8 @@ def rename_new(place: int, data: bytes, other: bytes) -> None:
     """Rename within one directory, only if nothing has the new name.
 
     Raises:
-        OSError: EEXIST; else as `rename`. (Where the kernel cannot, files and links are linked to
-            the new name first, which refuses a name that is taken just as well.)
+        OSError: EEXIST; otherwise as `rename`. If the kernel cannot, files and links are linked to
+            the new name first, which refuses a taken name just as well.
     """
     try:
         _rename(place, data, other, _NOREPLACE)
@@ -202,7 +202,7 @@ class Alone:
     only descriptor here.
 
     Attributes:
-        held: True; False: somebody has it open; None: the kernel does not tell.
+        held: True; False: it is open elsewhere; None: the kernel does not tell.
     """
 
     def __init__(self, fd: int) -> None:

@@ -1,7 +1,7 @@
 """The files in repositories that this user trusts: one small note for each file and root.
 
 The author of a repository can put a profile or settings there that run commands or weaken
-protection. They count only after a person has seen exactly these bytes and agreed. A note lies in
+protection. They count only after a person has seen exactly these bytes and agreed. A note is in
 the user's own folder, outside of every repository, under the hash of what was seen. So a later
 change is not trusted. The idea is direnv's `allow`.
 

@@ -62,8 +62,8 @@ class Outcome:
 
     Attributes:
         state: `done`: the new content is there (it may have been there before); `changed`:
-            something else is, and was left as it is; `barred`: a link or a file stands where its
-            directory was, so that what is there was not seen; `failed`: the disk refused.
+            something else is, and was left as it is; `barred`: a link or a file is where its
+            directory was, so that the content was not seen; `failed`: the disk refused.
         why: in words, unless it is done.
         out: which file (device, inode) came out and was thrown away; None: none.
         names: how many other names that file still had: the old content is there under them.

@@ -2,9 +2,9 @@
 
 watchdog watches every directory below the root: `.git` with its objects, coord's own database at
 each commit, `node_modules`. That wastes kernel watches, of which there may be only 8,192, and time.
-The observers here pass over what a `skip` function names. The one for inotify leans on parts of
-watchdog 7 that are not promised; where they are missing, watchdog's own observer is used, which
-watches too much and reports the same.
+These observers skip what a `skip` function names. The one for inotify uses parts of watchdog 7 that
+are not promised. If they are missing, watchdog's own observer is used, which watches too much and
+reports the same.
 """
 
 # Paths are plain strings here, as watchdog gives them.

@@ -45,13 +45,13 @@ def guarded(
         resources: fixed, or a function that is called as the decorated one is and gives them.
         client: whose sub-agents the calls are; default: this process's own.
         ttl: seconds after which they are free again should this process die; renewed meanwhile.
-        wait: seconds to stand in line for what is held.
+        wait: seconds to queue for what is held.
         description: what others read about it; default: the function's name.
         on_blocked: gets the postponed step (named `module:function`, with its arguments) first. It
             is called in a thread.
 
     The call raises:
-        StepPostponed: somebody else holds one of them; the function was not begun.
+        StepPostponed: another agent holds one of them; the function was not begun.
         LeaseLost: a lease ended while it ran.
         Refusal: INVALID and the like.
     """
@@ -85,7 +85,7 @@ async def lease(
     """Hold `resources` while the body runs, as `guarded` does.
 
     Raises:
-        StepPostponed: somebody else holds one of them; the body was not entered.
+        StepPostponed: another agent holds one of them; the body was not entered.
         LeaseLost: a lease ended while the body ran.
         Refusal: INVALID and the like.
     """

@@ -2,9 +2,9 @@
 
 A client is one agent, and a holder never conflicts with itself: two coroutines that share a client
 would both be granted the same resource. So each call gets a sub-agent of the client's agent, with a
-client of its own, for as long as it runs; sub-agents are used again, so a program has as many as it
-ever had calls at once. Calls nested in one task (or thread) are one holder; a task that is started
-within is another. Takes no lease itself.
+client of its own, while it runs. Sub-agents are used again, so a program has at most as many as it
+ever had calls at once. Calls nested in one task (or thread) are one holder; a task started within
+is another. The module takes no lease itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _here: ContextVar[_Here | None] = ContextVar("coord_branch", default=None)
 
 
 def owner() -> object:
-    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    """The present line of execution: the task in an event loop, otherwise the thread."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -143,7 +143,7 @@ class Branches:
         """End what it holds, or waits for; no other call gets it.
 
         Raises:
-            Refusal: the coordinator cannot be reached: it ends when its leases lapse.
+            Refusal: the coordinator cannot be reached: it ends when its leases expire.
         """
         client.close()
         self._client.call(rq.Leave(agent=str(client.agent), reason="its call has ended"))

@@ -82,7 +82,7 @@ class ClaudeLeases:
         done.
 
         Raises:
-            Refusal, OSError: nobody answers.
+            Refusal, OSError: there is no answer.
         """
         await to_the_end(lambda: self._asked({
             "hook_event_name": "SessionEnd", "session_id": self._session, "transcript_path": "",
@@ -165,7 +165,7 @@ class ClaudeLeases:
         """The daemon's answer to a hook's input.
 
         Raises:
-            Refusal, OSError: nobody answers.
+            Refusal, OSError: there is no answer.
             ValueError: what came is no answer.
         """
         self._client.name()

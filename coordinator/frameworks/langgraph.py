@@ -84,7 +84,7 @@ def guard(
             run, and a conditional edge says where the graph goes (`route_blocked`). Without it,
             that is raised.
         ttl: seconds after which a lease is free should this process die. Renewed meanwhile.
-        wait: seconds to stand in line.
+        wait: seconds to queue.
         root: a path in the repository; default: as for `Client`.
         on_interrupt: whether the node keeps its leases when it calls `interrupt()`, so that it goes
             on with them, or gives them back.
@@ -94,7 +94,7 @@ def guard(
 
     The node raises:
         StepPostponed: others hold one of them (without `key`).
-        Stale: it was resumed, and what it held had lapsed meanwhile (without `key`).
+        Stale: it was resumed, and its leases had expired meanwhile (without `key`).
         LeaseLost: a lease ended while it ran; its update is not taken.
         Refusal: NAME_TAKEN: this very step is being run elsewhere; INVALID and the like.
     """

@@ -1,11 +1,11 @@
-"""Leases for the OpenAI Agents SDK: a function tool that writes only what nobody else holds.
+"""Leases for the OpenAI Agents SDK: a function tool that writes only what no other agent holds.
 
     @function_tool
     def save(path: str, text: str) -> str: ...
 
     agent = Agent(name="editor", tools=[guard_tool(save, lambda args: args["path"])])
 
-An input guardrail of the tool takes the lease. If somebody else has it, the tool does not run, and
+An input guardrail of the tool takes the lease. If another agent has it, the tool does not run, and
 the model reads coord's sentence in place of its result. The lease is given back when the tool ends,
 however it ends. Each call is a holder of its own (`branches`), so tools that a model calls side by
 side exclude each other. Approvals and other guardrails are not affected.
@@ -68,7 +68,7 @@ def guard_tool(
         client: whose sub-agents the calls are; default: this process's own.
         ttl: seconds after which a lease is free should this process die. Renewed while the tool
             runs.
-        wait: seconds to stand in line for what is held, before the model is told.
+        wait: seconds to queue for what is held, before the model is told.
         description: what others read about it; default: the tool's name.
         on_blocked: gets the postponed step (the tool's name and arguments); called in a thread.
 

@@ -1,6 +1,6 @@
-"""An exception for a step that could not begin because somebody else holds what it writes.
+"""An exception for a step that could not begin because another agent holds what it writes.
 
-It carries all that is needed to run the step later. `Postpones` is the interface of whoever keeps
+It carries all that is needed to run the step later. `Postpones` is the interface of a keeper of
 such steps. The module keeps no step and runs none again.
 """
 
@@ -21,11 +21,11 @@ class StepPostponed(Pickled, Exception):
     """Another agent holds what the step needs. Nothing of it was run.
 
     Attributes:
-        step: the step's name: whoever takes it up again finds the code by it.
+        step: the step's name, by which a later runner finds the code.
         arguments: what it was called with, as JSON has it; None if that is no JSON: then only its
             caller can run it again.
         resources: what it needs, as it was asked for.
-        holder: the agent that holds the first of it; empty if only others in line stand before.
+        holder: the agent that holds the first of it; empty if only others in the queue block it.
         retry_after_s: when it is worth while to try again, in seconds.
         refusal: coord's own words, with conflicts, excerpts and the task offered meanwhile.
     """

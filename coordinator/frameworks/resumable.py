@@ -3,7 +3,7 @@
 A framework that resumes from a checkpoint runs the same step again, perhaps after a crash, perhaps
 in another process. The step is then the same agent with the same leases, and it must not run twice
 at once. So the tokens of the agent and its leases are kept in `.coord/steps/` under the step's key,
-readable by this user only. Whoever runs the step holds the lock of that file (flock), which the
+readable by this user only. The runner of the step holds the lock of that file (flock), which the
 kernel releases when the process dies. The module knows no framework.
 """
 
@@ -104,7 +104,7 @@ class ResumableStep:
         """Become the one that runs it. `wait` in seconds.
 
         Raises:
-            Refusal: NAME_TAKEN: another run of it goes on just now; STORAGE.
+            Refusal: NAME_TAKEN: another run of it is under way; STORAGE.
         """
         self._state.create(asked=False)
         ownership.make_folder(self._folder)
@@ -130,9 +130,9 @@ class ResumableStep:
 
         Args:
             known: the fencing tokens that the checkpoint knows; another means that the resource was
-                had again since.
-            run: what tells this run of the step; if it was brought to its end already, so that it
-                would be run twice, that is told, once.
+                taken again since.
+            run: the name of this run of the step; if it was completed already, so that it would
+                run twice, that is reported, once.
 
         Raises:
             Refusal: LOCKED and others: nothing new is held.

@@ -45,7 +45,7 @@ def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> C
     """The view that this commit needs; None if it can run as it is.
 
     Raises:
-        Refusal: nobody can tell who holds what.
+        Refusal: it is unknown who holds what.
     """
     if (commit_view.is_elsewhere(os.environ) or any(word in _TELLS for word in rest)
             or any(word.startswith(_ELSEWHERE) for word in git.options)
@@ -72,7 +72,7 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
             are taken as the index has them, too.
 
     Raises:
-        Refusal: nobody can tell who holds what, or another commit does not end.
+        Refusal: it is unknown who holds what, or another commit does not end.
     """
     if commit_view.is_elsewhere(os.environ):
         return None

@@ -1,9 +1,9 @@
 """Deciding whether a commit or a push may happen: it asks the coordinator who holds the files.
 
 A commit is refused for files that others hold. A push is refused for files that its commits changed
-while another held them, as long as the other is not done with them: half of somebody's work does
-not leave the machine. context_archive/decisions.md has the reasons. The check changes no index,
-commit or lease. A person overrides it with COORD_GUARD=off, which is recorded.
+while another held them, until that holder has finished: half of an agent's work does not leave the
+machine. context_archive/decisions.md has the reasons. The check changes no index, commit or lease.
+A person overrides it with COORD_GUARD=off, which is recorded.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class CommitCheck:
             outcome: what has become of it, in words.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         if not self.used:
             return ""
@@ -82,7 +82,7 @@ class CommitCheck:
         others as the index has them.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         held = self._changed(self._held(paths, "commit"), saved)
         if not held:
@@ -114,7 +114,7 @@ class CommitCheck:
         empty if it may.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         held = self._held(paths, name)
         if name in ("add", "stage"):
@@ -131,7 +131,7 @@ class CommitCheck:
         """Why the push may not happen; empty if it may. `text`: the hook's standard input.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         if not self.used:
             return ""
@@ -168,7 +168,7 @@ class CommitCheck:
         """The files of all leases on files and on parts of them, from the root.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         with self._client() as client:
             return list(dict.fromkeys(
@@ -179,7 +179,7 @@ class CommitCheck:
         """What others hold of these files.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         return self._held(paths, "commit", noted=False)
 

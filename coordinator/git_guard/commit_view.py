@@ -55,7 +55,7 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
     committed.
 
     Raises:
-        Refusal: nobody can tell who holds what.
+        Refusal: it is unknown who holds what.
     """
     staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
     unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}

@@ -341,7 +341,7 @@ def _reads_names(rest: Sequence[str]) -> bool:
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
     """
     Raises:
-        Refusal: others are at work, and were so all the time; or nobody can tell.
+        Refusal: others are at work, and were so all the time; or it is unknown.
     """
     patience = load(root).settings.hooks.git_wait_s
     began, is_said = time.monotonic(), False

@@ -242,7 +242,7 @@ class AgentWorker(threading.Thread):
         launch.run.worker(Recorded(agent=self.agent))
         now = self._session_heard()
         if heard == session and now:
-            session = now  # a person may have gone on in another one
+            session = now  # a person may have continued in another one
         if left is None:
             launch.say(f"{self.agent}: {task.task} goes on unattended, after a person was at it "
                        f"for {time.monotonic() - began:.0f} s")

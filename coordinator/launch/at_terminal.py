@@ -1,9 +1,9 @@
 """An agent as a process at a person's terminal, and its end.
 
-It is `coord attach --take-over` that has become the agent's own program: its number and the instant
-of its start stay what they were. It lives in the group that the person's shell gave it, which may
-be the shell's own, so no group is signalled here: only processes of that terminal which were
-started as this agent are. Owns no task and talks to no daemon.
+`coord attach --take-over` has become the agent's own program, so its number and the instant of its
+start are unchanged. It is in the group that the person's shell gave it, which may be the shell's
+own. So no group is signalled here: only processes of that terminal that were started as this agent.
+The module owns no task and talks to no daemon.
 """
 
 from __future__ import annotations

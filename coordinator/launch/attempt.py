@@ -1,8 +1,8 @@
 """One attempt: an agent's process from its start to its end, with its claim kept alive as it moves.
 
-Watches three things at once: the process (exit, time over, silence), the claim (lapsed, finished or
-given back by the agent itself), and the launch (stopped by a person). Says how it ended; what
-follows from that for the task is `agent_worker`'s business.
+The module watches three things at once: the process (exit, time over, silence), the claim (expired,
+finished or given back by the agent itself), and the launch (stopped by a person). It says how the
+attempt ended; `agent_worker` decides what follows for the task.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Landing a gathered branch on the target: one at a time, leases first, files after.
 
-Whether it may land is the daemon's decision, made in the transaction that moves the branch
-(`slices.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
-tree that follows. From before the branch moves until the task is done it is noted (`recovery`).
+The daemon decides whether it may land, in the transaction that moves the branch (`slices.landing`).
+This module does the rest: the commit to land, the facts, the working tree that follows. The landing
+is recorded from before the branch moves until the task is done (`recovery`).
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """The working tree that has the target checked out follows it, and loses nothing of a person's.
 
-While a landing goes on, the working tree's index is locked in git's own way (`index.lock`), so that
-no `git add` or `git commit` of a person comes in between. What is not committed is found out before
-the branch moves; git itself looks again, file by file, before it writes any.
+During a landing the working tree's index is locked in git's own way (`index.lock`), so that no `git
+add` or `git commit` of a person comes in between. Uncommitted changes are found before the branch
+moves; git itself looks again, file by file, before it writes any.
 
 Three steps, in this order: the index, the branch, the files. `git commit` looks at the branch, then
 reads the index, and only then takes the lock: one that saw the branch moved must find the index
 moved, too, or it would commit the old content on top of the new.
 
-After a crash in the middle the files are brought forward one by one: what is the old content, the
-new one, or a torn beginning of the new one is replaced; anything else is somebody's, and stays.
+After a crash in the middle the files are brought forward one by one. The old content, the new one,
+or a torn beginning of the new one is replaced; anything else is another's, and stays.
 """
 
 from __future__ import annotations

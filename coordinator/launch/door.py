@@ -158,7 +158,7 @@ def knock(path: Path, agent: str) -> socket.socket:
     answer comes (`heard`).
 
     Raises:
-        Refusal: BAD_TRANSITION: nobody answers there; FOREIGN.
+        Refusal: BAD_TRANSITION: it does not answer; FOREIGN.
     """
     link = socket.socket(socket.AF_UNIX)
     try:

@@ -1,7 +1,7 @@
 """Launched agents as their runs' records show them, and what one says and does, as it comes.
 
-Reads the files of runs only (runs.py, agent_logs.py), so it works whatever the coordinator does,
-and an agent that is followed does not know it. Prints nothing.
+The module reads the files of runs only (runs.py, agent_logs.py). So it works whatever the
+coordinator does, and a followed agent does not know it. It prints nothing.
 """
 
 from __future__ import annotations

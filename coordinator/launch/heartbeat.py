@@ -1,4 +1,4 @@
-"""A sign of life every few seconds, as long as something lasts that tells none itself."""
+"""A sign of life every few seconds, while something runs that gives none itself."""
 
 from __future__ import annotations
 

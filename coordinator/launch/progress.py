@@ -1,7 +1,7 @@
 """Signs that an agent's work moves: new output, or a file below its leases that was touched.
 
-A living process is no sign: a hung one lives too. Looks at what a directory tells of its files
-(sizes, times, modes, links) only; reads no content.
+A living process is no sign, because a hung one lives, too. The module looks only at files' entries
+(sizes, times, modes, links) and reads no content.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each landing waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from
 before the branch moves until its task is done. The branch is the truth. If it has moved, the
-landing has happened, and whoever has the next turn updates the files and ends the task. If it has
+landing has happened, and the next turn updates the files and ends the task. If it has
 not moved, nothing has happened.
 """
 

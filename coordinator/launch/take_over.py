@@ -1,8 +1,8 @@
 """A person takes a launched agent over: whose turn it is, and the time while the person is there.
 
-At any moment one of the two is the agent: its unattended program, or the person's. The thread that
-works for the agent decides (agent_worker.py); `Seat` is where a person who has come by the door
-waits for that. The task stays claimed by the same agent all the while. Starts no process.
+At any moment one of the two is the agent: its unattended program, or the person's. The agent's
+thread decides (agent_worker.py); a person who has come by the door waits in its `Seat`. The task
+stays claimed by the same agent all the while. The module starts no process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Seat:
         """Wait for this agent's conversation.
 
         Raises:
-            Refusal: BAD_TRANSITION: somebody is there, or it is at no task.
+            Refusal: BAD_TRANSITION: it is taken over already, or at no task.
         """
         with self._lock:
             if self._taken or (self._visitor is not None and self._visitor.waits()):

@@ -1,9 +1,9 @@
 """A linked git worktree for each launched agent: made, begun afresh for each task, kept or removed.
 
-They lie in `.coord/worktrees/RUN/`, one directory for an agent, and each task has a branch of its
-own, `coord/RUN/TASK-ATTEMPT`, which begins at the tip of the target. What an agent left is gathered
-into a commit on that branch; whether it lands is `landing`'s business. A worktree that holds
-anything which is not on the target is never removed here.
+They are in `.coord/worktrees/RUN/`, one directory for an agent. Each task has a branch of its own,
+`coord/RUN/TASK-ATTEMPT`, which begins at the tip of the target. An agent's work is gathered into a
+commit on that branch; `landing` decides whether it lands. A worktree with anything that is not on
+the target is never removed here.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class Outcome:
 
     Attributes:
         reply: the coordinator's own, or what it refused.
-        notices: what the agent is told besides, each once.
+        notices: further messages for the agent, each once.
     """
 
     reply: Any

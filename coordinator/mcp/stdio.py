@@ -1,9 +1,9 @@
 """`coord mcp`: the server on standard input and output, for the agent CLI that started it.
 
 It speaks to the daemon as the CLI's own session does: as the launched agent whose token is in the
-environment, as the holder that the session's hooks act for, or, where neither is known, as an
-agent of its own that leaves with the connection. Whom it speaks for is decided here, by the
-environment first; no argument of a tool can change it.
+environment, as the holder of the session's hooks, or, if neither is known, as an agent of its own
+that leaves with the connection. The module decides which one it is, by the environment first; no
+argument of a tool can change it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class StdioServer:
         """Answer one call.
 
         Raises:
-            Refusal: what the coordinator refused, or that nobody knows for whom this is.
+            Refusal: what the coordinator refused, or that the speaker is unknown.
         """
         profile = self._profile(caller)
         session, call, arguments = self._session(profile, arguments, caller)

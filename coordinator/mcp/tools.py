@@ -39,7 +39,7 @@ class Tool:
     """One tool.
 
     Attributes:
-        takes: the request's fields that the model may give -> what is said of each.
+        takes: the request's fields that the model may give -> their descriptions.
         typed: fields that are narrower here than in the request (none of their defaults hold).
         preset: values of fields that the model is not asked for, or need not give.
         reads: it changes nothing. again: asking it twice comes to the same as once.

@@ -1,7 +1,8 @@
 """The system calls of namespaces, mounts and inotify that Python's library does not have.
 
-Owns nothing. Linux 5.12 or newer (`mount_setattr`); elsewhere `available` says no. Facts: the man
-pages of unshare(2), setns(2), open_tree(2), mount_setattr(2), openat2(2), inotify(7).
+The module owns nothing. It needs Linux 5.12 (`mount_setattr`); elsewhere `available` says no.
+Facts: the man pages of unshare(2), setns(2), open_tree(2), mount_setattr(2), openat2(2),
+inotify(7).
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ class Session:
         return os.fstat(self.namespace).st_ino
 
     def keep(self, path: str, read_only: bool) -> str:
-        """Mount a path, or take its mount away; in words why it could not be covered, else
-        nothing. The namespace has been entered."""
+        """Mount a path, or take its mount away. Returns in words why it could not be covered;
+        otherwise empty. The namespace has been entered."""
         try:
             if not read_only:
                 self._take_away(path)

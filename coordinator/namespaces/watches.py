@@ -1,5 +1,4 @@
-"""Noticing that another file stands at a held path: its holder replaced it, made it, or moved it
-in.
+"""Noticing that a held path has another file: its holder replaced it, made it, or moved it in.
 
 A mount covers a file and not a name, so the keeper has to look again then. The module owns one
 inotify descriptor. If a path's directory is missing, it watches the nearest directory above.

@@ -16,7 +16,7 @@
 
 Files are JSON with comments; one whose name ends in `.toml` is TOML (and has no lists to add to).
 
-Places: `{guard}` the hook that stops a call when nobody answers, `{notice}` the one that does not,
+Places: `{guard}` the hook that stops a call without an answer, `{notice}` the one that does not,
 `{begin}` the slower one that starts the coordinator; each with `:EVENT` where the payload does not
 name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`; `{prefix}`: the program that a
 command is run by in its agent's session (wiring/command_prefix.py).

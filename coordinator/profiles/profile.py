@@ -1,8 +1,9 @@
 """Profiles: how an agent is launched, one TOML file each, data only.
 
-Looked for in `agents/` of the repository, then the user's `~/.config/coord/agents/`, then those
-that travel with coord; the first of a name wins. One in the repository counts only when a person
-has trusted it (`coord trust`), for it names commands. Reads files, starts nothing, knows no daemon.
+They are looked for in `agents/` of the repository, then in the user's `~/.config/coord/agents/`,
+then among those that travel with coord; the first of a name wins. One in the repository counts only
+after a person has trusted it (`coord trust`), because it names commands. The module reads files,
+starts nothing, and knows no daemon.
 """
 
 from __future__ import annotations
@@ -137,9 +138,9 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         """The arguments for one task.
 
         Args:
-            facts: a text for each placeholder; with a `session`, that one is gone on with.
+            facts: a text for each placeholder; with a `session`, that one is continued.
             options: what a person passes on (`OPTIONS`).
-            files: the task's files, for agents that must be told them.
+            files: the task's files, for agents that must know them.
 
         Raises:
             Refusal: LIMIT: the prompt is too long for an argument; INVALID: the agent has no way
@@ -224,7 +225,7 @@ def load(name: str, root: Path) -> Profile:
 
     Raises:
         Refusal: INVALID, naming the file and the line or key; or the names that there are.
-            UNTRUSTED: there is only one that nobody trusted.
+            UNTRUSTED: there is only an untrusted one.
     """
     if not _NAME.fullmatch(name):
         raise Refusal(Code.INVALID, f"{name[:60]!r} cannot be the name of a profile.",
@@ -302,7 +303,7 @@ def profiles(root: Path, *, broken: bool = True) -> list[Profile]:
     """Every profile that can be used in the repository at `root`, by name.
 
     Args:
-        broken: one that has an error is said; without, it is passed over.
+        broken: raise for one with an error; otherwise it is passed over.
 
     Raises:
         Refusal: INVALID, naming the file that has an error.

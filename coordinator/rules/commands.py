@@ -86,7 +86,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
     """The git commands in it that change the whole work tree or index, in order.
 
     Args:
-        files: of what `either` gives, what is known to be a file. Of all others nobody knows.
+        files: those of `either` that are known to be files. The others are unknown.
     """
     wide: list[tuple[tuple[str, ...], str]] = []
     for below, words in _placed(command):

@@ -1,9 +1,9 @@
 """Globs, and the rule of what overlaps what (invariant 1). Pure: text in, a verdict out.
 
 A glob is git-like: `*` and `?` stay within a part of a path, `**` as a whole part spans any number
-of directories (none, too), `[a-z]` and `[!a-z]` are classes, `\\` takes the meaning from the sign
-that follows. `a/**` is all that is below `a`; `a/*/` is `a/*/**`. A glob always matches from the
-root, and wildcards match leading dots.
+of directories (none, too), `[a-z]` and `[!a-z]` are classes, `\\` takes the meaning from the next
+character. `a/**` is all that is below `a`; `a/*/` is `a/*/**`. A glob always matches from the root,
+and wildcards match leading dots.
 
 Whether two globs can meet in some path is decided exactly, by walking both patterns at once
 (product construction): first over parts, and for each pair of parts over characters. Each state is

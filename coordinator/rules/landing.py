@@ -63,7 +63,7 @@ class Facts:
     """All that the decision rests on.
 
     Attributes:
-        leases: what the agent holds, and what has lapsed and nobody has tidied yet.
+        leases: those that the agent holds, and expired ones that are not tidied yet.
         began_with: tokens and resources that the attempt began with, whether or not they still are
             leases.
         moved: scopes of the paths that the target has changed since the branch began.
@@ -71,7 +71,7 @@ class Facts:
             the target, something which is in no commit.
         misfits: sentences on what fits on both sides, and not in their merge.
         others: for paths that the agent has no lease on, who has.
-        free: paths that need no lease: they are shared by branches, and nobody holds them.
+        free: paths that need no lease: they are shared by branches, and not leased.
     """
 
     agent: str

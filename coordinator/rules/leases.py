@@ -2,7 +2,7 @@
 
 * Two leases conflict when they overlap, have different holders, and are not both shared. A lease
   that is shared by agreement allows writing, so only leases of the same agreement fit beside it.
-* A lease is dead when `now >= expires_at`, whoever looks. The sweep only tidies.
+* A lease is dead when `now >= expires_at`, for every reader. The sweep only tidies.
 * A new request may not pass an earlier waiter. The order is by priority, which rises with the time
   waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
   urgent requests cannot starve a patient one. A waiter that waits for the new requester itself to

@@ -72,7 +72,7 @@ def no_longer_than(
         handed: each lease that is handed on, with the instant past which it could not be renewed.
 
     Returns:
-        None where no lease that is handed on covers it: then nobody may be passed.
+        None if no lease that is handed on covers it: then no waiter may be passed.
     """
     kept = (until for lease, until in handed if covers(lease, asked, mode))
     return max(kept, default=None)

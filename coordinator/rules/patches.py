@@ -1,7 +1,7 @@
 """A unified diff applied to a text, exactly or not at all. Pure.
 
 The form is GNU diff's: hunks of ` `, `-` and `+` lines behind `@@ -a,b +c,d @@`. A hunk goes where
-its lines say, or to the one other place where its old lines stand; nothing is guessed beyond that.
+its lines say, or to the one other place with its old lines; nothing is guessed beyond that.
 """
 
 from __future__ import annotations

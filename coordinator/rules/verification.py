@@ -1,10 +1,10 @@
 """Which finished work breaks a command: what is verified together, and which task a failure is
 attributed to. Pure.
 
-`units` divides the work of done tasks into pieces that stand or fall together, in order. `search`
-is the whole course of one verification. It asks for runs of the command on the base with some units
-on top, and ends in `Findings`. One failure blames nobody: the suspect has to fail a second time,
-and what lies below it has to pass a second time.
+`units` divides the work of done tasks into pieces that pass or fail together, in order. `search` is
+the whole course of one verification. It asks for runs of the command on the base with some units on
+top, and ends in `Findings`. One failure is not enough for blame: the suspect has to fail a second
+time, and everything below it has to pass a second time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Work(NamedTuple):
     Attributes:
         n: its number; work is in the order of these.
         task: whose it is.
-        state: waiting, good (it is in the base), broken, or held (it lies on top of broken work).
+        state: waiting, good (it is in the base), broken, or held (it is on top of broken work).
         because: of held and broken work: the task whose repair it waits for.
         files: paths that it changes.
     """
@@ -45,10 +45,10 @@ class Unit(NamedTuple):
 
     Attributes:
         works: numbers of finished work, in order; none for what was committed by hand.
-        task: whom it is put down to; None: nobody.
+        task: the task to blame; None: none.
         files: paths that it changes.
-        above: a task whose broken work, which nobody has repaired yet, lies in the same files: so
-            it may fail for that one's sake, and is never blamed.
+        above: a task whose broken work, not repaired yet, is in the same files: so this may fail
+            because of it, and is never blamed.
         parts: of a repair that has work of others on top: its own work, then that of each other.
         commit: of what was committed by hand: the last of these commits.
     """

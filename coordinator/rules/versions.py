@@ -1,4 +1,4 @@
-"""Whether a write would be based on content that somebody has replaced meanwhile. Pure."""
+"""Whether a write would be based on content that others have replaced meanwhile. Pure."""
 
 from __future__ import annotations
 

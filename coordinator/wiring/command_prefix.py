@@ -1,18 +1,18 @@
-"""What an agent's CLI puts before its commands, where it can: they run in its session then.
+"""The program that an agent's CLI can put before its commands, so that they run in its session.
 
-Owns one small program for each repository (and one for all), in the user's own folder, so that it
-outlives neither coord nor the repository's `.coord`: where one of them is gone, and where the
-process belongs to no agent, the command runs as it came. The CLI judges commands as its model wrote
-them; this stands only before what it starts. (Claude Code: `CLAUDE_CODE_SHELL_PREFIX`. It hands the
-text for a shell over as one word, also that of a hook; the words of a server one by one.)
+The module owns one small program for each repository (and one for all), in the user's own folder.
+If coord or the repository's `.coord` is gone, or if the process belongs to no agent, the command
+runs unchanged. The CLI judges commands as its model wrote them; the program comes only before what
+it starts. Claude Code has `CLAUDE_CODE_SHELL_PREFIX`: it hands the text for a shell over as one
+word, also that of a hook, and the words of a server one by one.
 
 The commands that an agent's settings name for its hooks, as its shell reads them.
 
-Owns their words, and what they come to where this installation of coord is gone, or cannot be run
-any more (`uv tool uninstall coord`, `pip uninstall coord`, an interpreter that the distribution has
-replaced, a disk that allows no programs): the hook before a tool stops the tool, for nobody could
-say whose file it writes; every other hook lets pass, for it stops nothing but a person. Where the
-repository has no `.coord` any more nothing is stopped. Runs nothing.
+The module owns their words, and their effect if this installation of coord is gone or cannot run
+(`uv tool uninstall coord`, `pip uninstall coord`, an interpreter that the distribution has
+replaced, a disk that allows no programs). The hook before a tool stops the tool, because the holder
+of its files is unknown. Every other hook lets pass, because it would only stop a person. In a
+repository without a `.coord` nothing is stopped. The module runs nothing.
 """
 
 from __future__ import annotations

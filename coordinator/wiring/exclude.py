@@ -1,8 +1,8 @@
 """Settings files that coord has made in a repository, kept out of its commits.
 
-They name the interpreter and paths of one machine. Owns a few marked lines in `.git/info/exclude`,
-which is of this clone only; a file that git tracks, or that was a person's before, gets none.
-Taking the lines out gives the file back as it was.
+They name the interpreter and paths of one machine. The module owns a few marked lines in
+`.git/info/exclude`, which is of this clone only. A file that git tracks, or that a person had
+before, gets none. Taking the lines out gives the file back as it was.
 """
 
 from __future__ import annotations

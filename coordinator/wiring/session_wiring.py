@@ -1,9 +1,9 @@
 """Hooks for one session, where its agent would not read the repository's settings.
 
 Some agents read a project's settings only in the folder in which they are started. A session in a
-folder below gets files of coord's own, in `.coord/`, and nobody's settings are touched. The profile
-says what an agent takes (`[session]`, profiles/session.py). Where the agent reads the project's or
-the user's wiring by itself, nothing is added, because its hooks would run twice.
+folder below gets files of coord's own, in `.coord/`, and no person's settings are touched. The
+profile says what an agent takes (`[session]`, profiles/session.py). If the agent reads the
+project's or the user's wiring by itself, nothing is added, because its hooks would run twice.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def bring(
 
     Args:
         words: what a person typed after the program's name.
-        environment: theirs: it may name files that coord's stand in for.
+        environment: theirs: it may name files that coord's replace.
 
     Raises:
         Refusal: INVALID: such a file cannot be read, or the agent would not take coord's; STORAGE.

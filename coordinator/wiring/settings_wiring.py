@@ -1,8 +1,8 @@
 """Wiring an agent CLI to coord: plan the changes of its settings, write them, take them out again.
 
-Nothing is written before it was planned whole: a file with a syntax error stops all of it,
-untouched. What was put in is remembered in `.coord/wired.json`, so that taking it out gives the
-file as it was, or, where a person has changed it since, only what is coord's is removed.
+Nothing is written before all of it was planned: a file with a syntax error stops everything,
+untouched. The additions are recorded in `.coord/wired.json`. So taking them out restores the file
+or, if a person has changed it since, removes only what is coord's.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Wirer:
     """Plans for one repository.
 
     Args:
-        home: the user's home, below which `~/…` lies.
+        home: the user's home, for `~/…`.
         user: write the user's settings (for every repository) instead of the project's.
     """
 

@@ -1,8 +1,7 @@
-"""The dashboard on a terminal: everything that goes on, in lists, and keys that act on what is
-chosen.
+"""The dashboard on a terminal: everything that happens, in lists, and keys that act on the choice.
 
-Owns the lists and the keys. What is shown is one `requests.Status` (and the backlog) at a time;
-what is done are the operations that the commands use. Whatever takes something from an agent is
+The module owns the lists and the keys. It shows one `requests.Status` (and the backlog) at a time,
+and acts by the operations that the commands use. An action that takes something from an agent is
 asked for twice.
 """
 

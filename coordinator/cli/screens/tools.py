@@ -1,7 +1,7 @@
 """A person's own programs for one file of a review: the editor, and git's difftool and mergetool.
 
-Owns which program, and what it is given. It runs in the foreground, in the terminal that the screen
-has left for that time; coord reads nothing of it but its exit code.
+The module chooses the program and its input. The program runs in the foreground, in the terminal
+that the screen has left for that time. coord reads only its exit code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """COORD_PLUGIN: asks the coordinator before Aider writes the files of a reply.
 
 Aider has no hooks. With this folder on PYTHONPATH Python imports this module first, and it wraps
-one method of Aider when that is loaded: all files of a reply in one acquisition; refused, the
-reason goes to the model as the next message, and nothing of the reply is written. It relies on
-Aider's inside (tried versions: agents/aider.toml), and refuses to let it run unwrapped.
+one method of Aider when that is loaded: all files of a reply in one acquisition. After a refusal
+the model gets the reason as the next message, and nothing of the reply is written. It relies on
+Aider's internals (tried versions: agents/aider.toml), and refuses to let it run unwrapped.
 """
 
 from __future__ import annotations
