@@ -66,8 +66,7 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    # how often everything is checked (expired leases are closed at once)
-    interval_s: Seconds = 300.0
+    interval_s: Seconds = 300.0  # how often everything is checked (expired leases close at once)
 
 
 class Backlog(Section, frozen=True):

@@ -269,8 +269,7 @@ def carry_out(body: Body, **values: Any) -> None:
     values = {name: [*map(as_text, value)] if isinstance(value, list) else as_text(value)
               for name, value in values.items()}
     asking = carried_out(body, shell, values)
-    # the request was sent before and got no answer
-    key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)
+    key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # sent before, without an answer
     try:
         with client() as session:
             request, count = next(asking), 0

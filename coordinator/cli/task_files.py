@@ -180,8 +180,8 @@ def template(
 def schema() -> None:
     """Print the JSON Schema of a task file, by which editors check it while you write.
 
-    `coord task schema > tasks.schema.json`; then begin the YAML file beside it with the line `#
-    yaml-language-server: $schema=tasks.schema.json`.
+    `coord task schema > tasks.schema.json`; then begin the YAML file beside it with the line
+    `# yaml-language-server: $schema=tasks.schema.json`.
     """
     sys.stdout.write(schema_text())
 

@@ -192,8 +192,7 @@ class AsyncHeld(AsyncChecked):
                 self._lost = refusal.message
             return
         if isinstance(answer, rq.Released):
-            # a lease that is now only for reading has another token
-            self._note_tokens(answer.released)
+            self._note_tokens(answer.released)  # a lease that is now for reading has a new token
 
     def _note_tokens(self, leases: Sequence[rq.Lease]) -> None:
         self._tokens.update({(lease.resource, lease.worktree): lease.lease_token

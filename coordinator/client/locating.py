@@ -22,7 +22,7 @@ from coordinator.words.refusals import Code, Refusal
 
 
 def locate_root(start: Path | None = None) -> Path:
-    """The repository that a command means: `COORD_ROOT`, otherwise found from the working directory.
+    """The repository of a command: `COORD_ROOT`, otherwise found from the working directory.
 
     Raises:
         Refusal: INVALID: the named folder does not exist (one above it is another place), or its

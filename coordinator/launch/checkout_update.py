@@ -1,8 +1,8 @@
 """The working tree that has the target checked out follows it, and loses nothing of a person's.
 
-During a landing the working tree's index is locked in git's own way (`index.lock`), so that no `git
-add` or `git commit` of a person comes in between. Uncommitted changes are found before the branch
-moves; git itself looks again, file by file, before it writes any.
+During a landing the working tree's index is locked in git's own way (`index.lock`), so that no
+`git add` or `git commit` of a person comes in between. Uncommitted changes are found before the
+branch moves; git itself looks again, file by file, before it writes any.
 
 Three steps, in this order: the index, the branch, the files. `git commit` looks at the branch, then
 reads the index, and only then takes the lock: one that saw the branch moved must find the index

@@ -109,8 +109,8 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
-    """A git command; if it adds the content of a folder, with the folder's name. `cd src && git add
-    .` is `git add src`."""
+    """A git command; if it adds a folder's content, with the folder's name: `cd src && git add .`
+    is `git add src`."""
     rest, begins = git_commands.git_command(words), git_commands.folder(words)
     if rest[:1] not in (["add"], ["stage"]) or below is None or begins is None:
         return rest
