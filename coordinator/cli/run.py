@@ -92,7 +92,7 @@ def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> 
         Refusal: there can be none; no agent was registered.
     """
     with Client(agent=profile, profile=profile) as client:
-        orders.connect(start=True).close()  # the keeper: outside of all sessions, with power over them
+        orders.connect(start=True).close()  # outside of all sessions, with power over them
         agent = client.register(description=f"coord run {profile}")
         try:
             environment = _environment(client) | more
