@@ -39,7 +39,7 @@ _reading = RLock()
 
 
 class Unread(ModuleType):
-    """A module of which nothing but its name was asked for."""
+    """A module that was imported and not used yet."""
 
     def __getattribute__(self, name: str) -> Any:
         """Anything else reads it in."""

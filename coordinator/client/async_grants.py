@@ -200,7 +200,7 @@ class _Line:
         waiting: how many wait for their answer.
         ending: how many were cancelled, and find out what became of their question.
         heard: the leases (fencing tokens) that they have heard of.
-        late: leases that were granted to one who has gone: the next who hears of one has it.
+        late: leases that were granted to a caller that has gone: the next one gets them.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ class AsyncHeld(AsyncChecked):
 
     Attributes:
         leases: as they were granted, one a resource.
-        agent: who holds them.
+        agent: the holder.
     """
 
     def __init__(

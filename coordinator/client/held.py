@@ -30,7 +30,7 @@ class Held(Checked):
 
     Attributes:
         leases: as they were granted, one a resource.
-        agent: who holds them.
+        agent: the holder.
     """
 
     def __init__(

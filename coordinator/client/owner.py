@@ -36,7 +36,7 @@ WHY_CHARS_MAX = 500
 
 
 class ChangeFailed(Exception):
-    """Raise it for a failed attempt of which the words say enough; it is tried again later."""
+    """Raise it for a failed attempt whose words say enough; it is tried again later."""
 
 
 class ChangeRefused(Exception):

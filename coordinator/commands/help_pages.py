@@ -28,7 +28,7 @@ PURPOSES = {
     "The coordinator": ("up", "down", "ps", "serve", "compact", "guard", "hook", "mcp",
                         "completion", "help"),
 }
-#: Signs in a line at least; of the terminal at most, two of which stay free.
+#: The fewest and the most characters of a line; two of the terminal's stay free.
 COLUMNS_MIN, COLUMNS_MAX = 50, 80
 #: A longer left half has its right half below it.
 LEFT_MAX = 30

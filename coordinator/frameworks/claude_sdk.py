@@ -59,7 +59,7 @@ class ClaudeLeases:
     """One SDK session's leases.
 
     Args:
-        client: its agent is who holds them, and its sub-agents' parent. One client for a session:
+        client: its agent is the holder, and its sub-agents' parent. One client for a session:
             two that share one are one holder, and do not keep each other out.
         patience: seconds that an answer may take before a call is denied.
     """

@@ -50,12 +50,12 @@ class LeaseState(TypedDict, total=False):
 
     Attributes:
         status: `held`; `done`: the guarded node ran; `blocked`: others hold it, the node did not
-            run; `stale`: it was lost meanwhile and is had again, the node did not run; `released`.
+            run; `stale`: it was lost meanwhile and is held again, the node did not run; `released`.
         resources: what it is on.
         fencing_tokens: for each resource its number, to hand to what is written to.
         message, holder, retry_after_s, redirect: of a refusal: coord's words, who holds it, when
             to try again (seconds), and the task that can be done meanwhile.
-        agent: who holds it for this graph.
+        agent: its holder for this graph.
         step: by what a later node finds it.
     """
 

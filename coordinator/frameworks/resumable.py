@@ -46,7 +46,7 @@ class Stale(Pickled, RuntimeError):
     policy does not retry those by itself.
 
     Attributes:
-        resources: those that were lost and had again.
+        resources: those that were lost and taken again.
         fencing_tokens: what they are held under now.
         code: of the refusal that this is like, VERSION_CHANGED.
     """

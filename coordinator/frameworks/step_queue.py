@@ -36,8 +36,8 @@ class StepQueue:
 
     Args:
         client: the agent that puts steps off, or runs them.
-        attempts: after so many a step is a dead letter.
-        give: one attempt may take so long (seconds); then another one is due.
+        attempts: the number after which a step is a dead letter.
+        give: how long one attempt may take (seconds) before another is due.
     """
 
     def __init__(self, client: Client, *, attempts: int = 10, give: float = 60.0) -> None:

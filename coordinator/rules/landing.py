@@ -70,7 +70,7 @@ class Facts:
         dirty: paths that the landing would write and that hold, in the working tree that follows
             the target, something which is in no commit.
         misfits: sentences on what fits on both sides, and not in their merge.
-        others: for paths that the agent has no lease on, who has.
+        others: the holders of paths that the agent has no lease on.
         free: paths that need no lease: they are shared by branches, and not leased.
     """
 
