@@ -21,17 +21,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: How long an answer is waited for (seconds); a command with `--wait` waits as long as it takes.
+#: How long to wait for an answer (seconds); a command with `--wait` waits as long as it takes.
 PATIENCE_S = 130.0
-#: After so long (seconds) a person is told that it is waited for.
+#: The seconds after which a person is told about the wait.
 TOLD_S = 10.0
 #: Words by which it is known at once that the coordinator is not asked.
 _OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "mcp",
         "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
-#: Words of programs that go on for long: they get a process of their own make.
+#: Words of long-running programs: each gets a process of its own.
 _LASTING = ("serve", "launch", "run", "mcp", "hook", "attach")
 #: Settings of the interpreter that say where modules are, or how text is written. A process that
-#: was told to look at none of them is not the place for a program that may.
+#: ignores them must not become a program that may use them.
 _SETTINGS = (b"PYTHONPATH", b"PYTHONHOME", b"PYTHONUSERBASE", b"PYTHONUTF8", b"PYTHONIOENCODING")
 
 
@@ -94,7 +94,7 @@ def found() -> "str | None":
 
 
 def said(words: "list[str]", key: bytes) -> bytes:
-    """What the coordinator is told: the program that asks, where, for whom, and the words."""
+    """The request to the coordinator: the asking program, where, for whom, and the words."""
     program = setting(b"COORD_PROGRAM")
     user = b""
     for name in (b"LOGNAME", b"USER", b"LNAME", b"USERNAME"):
@@ -136,7 +136,7 @@ def answered(link: socket.socket) -> "tuple[int, bytes, bytes]":
 
 
 def _first(link: socket.socket) -> bytes:
-    """The first of it; where it takes long, that is said."""
+    """The first part of the answer. Tells a person if it takes long."""
     patience = link.gettimeout()
     if patience is not None:
         link.settimeout(TOLD_S)
@@ -170,7 +170,7 @@ def width() -> int:
 
 
 def colour() -> bool:
-    """Whether it is a terminal that shows colours, and nobody has forbidden them."""
+    """Whether the output is a terminal that shows colours, and they are not forbidden."""
     return system.isatty(1) and not setting(b"NO_COLOR") and setting(b"TERM") not in (b"", b"dumb")
 
 
@@ -192,12 +192,12 @@ def setting(name: bytes) -> bytes:
 
 
 def named(name: bytes) -> "typing.Any":
-    """As the environment has it: posix keeps it in bytes; os, where it stands in, in text."""
+    """The name in the environment's form: bytes with posix; text with os, its substitute."""
     return name.decode() if system.__name__ == "os" else name
 
 
 def helped(name: str) -> str:
-    """The help of a command; empty where it is not known."""
+    """The help of a command; empty if it is unknown."""
     with open(__file__.rpartition("/")[0] + "/commands/help.txt", encoding="utf-8") as file:
         for part in file.read().split("\f")[1:]:
             title, _, text = part.partition("\n")
@@ -207,7 +207,7 @@ def helped(name: str) -> str:
 
 
 def hook(name: str) -> "dict[str, typing.Any]":
-    """What a file beside this one defines; compiled once."""
+    """The definitions of a file beside this one; compiled once."""
     from _frozen_importlib_external import SourceFileLoader
 
     names: dict[str, typing.Any] = {"__name__": name[:-3]}
@@ -218,7 +218,8 @@ def hook(name: str) -> "dict[str, typing.Any]":
 
 
 def itself(key: bytes = b"") -> "typing.NoReturn":
-    """The program takes this process over. `key`: what was asked already was asked under it."""
+    """Let the program take this process over. `key`: the key of the question that was sent already.
+    """
     words = sys.argv[1:]
     if words and words[0] not in _LASTING:
         here(key)
@@ -229,8 +230,8 @@ def itself(key: bytes = b"") -> "typing.NoReturn":
 
 
 def here(key: bytes) -> None:
-    """The program, in the interpreter that runs already: another one would take as long to start
-    as all of this. Returns only where it cannot be had so."""
+    """Run the program in this interpreter, because another one would take as long to start as all
+    of this. Returns only if that is impossible."""
     import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
 
     if sys.flags.ignore_environment and any(map(setting, _SETTINGS)):
@@ -239,7 +240,7 @@ def here(key: bytes) -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # while it is read in there is nothing to tell
     sys.dont_write_bytecode = sys.dont_write_bytecode or bool(setting(b"PYTHONDONTWRITEBYTECODE"))
     if not sys.flags.safe_path:
-        del sys.path[:1]  # the folder of the script, where anything may lie
+        del sys.path[:1]  # the folder of the script, which may contain anything
     try:
         if sys.flags.no_site:
             import site
@@ -249,7 +250,7 @@ def here(key: bytes) -> None:
 
         from coordinator.cli import lazy_imports
 
-        gc.set_threshold(50_000, 20, 20)  # what is read in stays: to look through it finds nothing
+        gc.set_threshold(50_000, 20, 20)  # loaded modules stay: collecting them finds nothing
         lazy_imports.begin(short=True)
         from coordinator.cli.main import run as begin
     except ImportError:
@@ -272,7 +273,7 @@ def run() -> None:
     for descriptor in (0, 1, 2):
         try:
             system.fstat(descriptor)
-        except OSError:  # closed: it must not be what is opened next, the coordinator's socket
+        except OSError:  # closed: it must not become the next descriptor, the coordinator's socket
             system.open("/dev/null", system.O_RDWR)
     try:
         code = main()

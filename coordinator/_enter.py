@@ -4,14 +4,14 @@
     /abs/python -I -S -E _enter.py join ROOT DIRECTORY COMMAND [ARGUMENT…]
 
 The keeper of the user's sessions, at SOCKET, gives out the namespace that KEY was made for, and
-knows this process as the first in it. The agent gets a user namespace of its own, in which it is
-who it was: without power over the mounts of the session. As root it has the full map of identities,
-which only a process outside can write; as anybody else its own identity alone. One file with the
-standard library only: it runs before every agent, in the time that its user waits.
+knows this process as the first in it. The agent gets a user namespace of its own, in which it has
+its old identity, without power over the mounts of the session. As root it has the full map of
+identities, which only a process outside can write; otherwise its own identity alone. One file with
+the standard library only: it runs before every agent, in the time that its user waits.
 
 `join` is for a command of an agent that a person started by itself (wiring/command_prefix.py): the
-coordinator of ROOT is asked for its agent's namespace. Where there is none the command just runs;
-so it does in a sandbox of somebody else's that allows neither to ask nor to enter.
+coordinator of ROOT is asked for its agent's namespace. If there is none the command just runs, also
+in a foreign sandbox that allows neither to ask nor to enter.
 """
 
 import _socket
@@ -66,7 +66,7 @@ def is_confined(pid: int) -> bool:
 
 
 def limits(process: str) -> "dict[str, int]":
-    """What a sandbox takes from its processes, as the kernel tells it."""
+    """The rights that a sandbox takes from its processes, by the kernel's account."""
     with open(process + "status") as file:
         fields = dict(line.split(":", 1) for line in file)
     return {name: int(fields.get(name, "0"), 16) for name in ("CapBnd", "NoNewPrivs", "Seccomp")}
@@ -97,8 +97,8 @@ def namespaces(path: str, key: str) -> "list[int]":
 
 
 def session_of_agent(root: str) -> "tuple[str, str, int] | None":
-    """Where the keeper listens, the key, and the coordinator's process; None: this process belongs
-    to no agent, is in a session already, or nobody can tell."""
+    """The keeper's address, the key, and the coordinator's process. None if this process belongs to
+    no agent or is in a session already, or if that cannot be found out."""
     link = door()
     link.settimeout(PATIENCE_S)
     try:
@@ -143,7 +143,7 @@ def originals(root: str, text: str) -> bool:
 
 
 def quoted(text: str) -> bytes:
-    """As it stands in a text of JSON's, without a module that takes long to load."""
+    """The text as JSON quotes it, without a module that takes long to load."""
     plain = "".join(f"\\u{ord(character):04x}" if character < " " or character in '"\\'
                     else character for character in text)
     return plain.encode("utf-8", "replace")
@@ -158,7 +158,8 @@ def value(reply: bytes, name: bytes) -> str:
 
 
 def own_identity(uid: int, gid: int) -> None:
-    """In a session of an ordinary user, whose only identity is 0 in the namespace around."""
+    """Take the user's identity in a session of an ordinary user, which is 0 in the namespace
+    around."""
     check(libc.unshare(CLONE_NEWUSER), "unshare")
     write("/proc/self/setgroups", "deny")
     write("/proc/self/uid_map", f"{uid} 0 1")
@@ -166,7 +167,7 @@ def own_identity(uid: int, gid: int) -> None:
 
 
 def all_identities() -> None:
-    """As root: the same map as around, written by a child that stays outside."""
+    """Map all identities as root: as around, written by a child that stays outside."""
     maps = {}
     for name in ("uid_map", "gid_map"):
         with open("/proc/self/" + name) as file:
@@ -192,8 +193,8 @@ def all_identities() -> None:
 
 
 def descriptors() -> "tuple[list[int], int] | None":
-    """Of the session that this process is to be in, and the coordinator's process, where that was
-    asked; None: in none."""
+    """The descriptors of the session that this process enters, and the asked coordinator's process;
+    None if it enters none."""
     if sys.argv[1] != "join":
         return namespaces(sys.argv[1], sys.argv[2]), os.getpid()
     while True:
@@ -202,7 +203,7 @@ def descriptors() -> "tuple[list[int], int] | None":
             return None
         try:
             return namespaces(*session[:2]), session[2]
-        except OSError as bad:  # nobody had come to it for a while: it was just given up
+        except OSError as bad:  # the session was unused for a while and was just given up
             if session == session_of_agent(sys.argv[2]):
                 raise bad
 
@@ -233,7 +234,7 @@ def enter() -> None:
         check(libc.setns(mounts, CLONE_NEWNS), "setns")
     os.close(mounts)
     own_identity(uid, gid) if around else all_identities()
-    # The directory that was open before lies outside: relative paths would go round the mounts.
+    # The old working directory is outside: relative paths would bypass the mounts.
     os.chdir(sys.argv[3])
 
 

@@ -4,15 +4,15 @@
 
 An agent pays this before every write, so it costs one interpreter start and nothing else: only
 modules that are built into the interpreter, no parsing (the daemon reads the payload, see
-daemon/hook_protocol.py), and an exit that skips tidying up. A coordinator that is not there (killed,
-or not started yet) is started, once, and asked again. Where nobody answers within SECONDS:
-`closed` (default) says so and exits 2, which stops the write; `spoken` says it as JSON, for Copilot
-CLI shows no words of a hook that failed; `open` warns and exits 0. The environment's
-COORD_AGENT_TOKEN, if set, says on whose behalf. What was printed is confirmed to the coordinator,
-which keeps an agent's messages until then. Where the call is about files of other repositories, the
-coordinator names these, and theirs are asked, too. With `-` for the socket (hooks in a user's own
-settings, for all repositories) the one of the repository around the working directory is asked;
-where there is none, the write is none of coord's business.
+daemon/hook_protocol.py), and an exit that skips tidying up. A missing coordinator, killed or not
+started yet, is started, once, and asked again. If there is no answer within SECONDS, `closed`
+(default) says so and exits 2, which stops the write. `spoken` says it as JSON, because Copilot CLI
+shows no words of a failed hook. `open` warns and exits 0. The environment's COORD_AGENT_TOKEN, if
+set, says on whose behalf. Printed output is confirmed to the coordinator, which keeps an agent's
+messages until then. If the call is about files of other repositories, the coordinator names these,
+and theirs are asked, too. `-` for the socket (hooks in a user's own settings, for all repositories)
+means that of the repository around the working directory. If there is none, the write is none of
+coord's business.
 """
 
 import sys
@@ -35,8 +35,7 @@ TIMEOUT_S = 30.0
 def ask(
     path: str, agent: bytes, token: bytes, payload: bytes, patience: float = TIMEOUT_S
 ) -> "tuple[int, bytes, bytes, socket.socket]":
-    """(exit code, for standard output, for standard error) as the daemon answers, and the
-    connection to it.
+    """The daemon's answer (exit code, standard output, standard error), and the connection to it.
 
     Raises:
         OSError: nobody is there, or what came is no answer.
@@ -52,7 +51,7 @@ def ask(
 
 def connected(path: str, patience: float) -> socket.socket:
     """A connection to a coordinator of this user, in a folder that only this user writes to. The
-    payload is what an agent is about to write, and the answer may change what it does.
+    payload is an agent's next write, and the answer may change it.
 
     Raises:
         PermissionError: the socket or the coordinator is somebody else's.
@@ -101,7 +100,7 @@ def talk(link: socket.socket, data: bytes) -> "tuple[int, bytes, bytes, socket.s
 
 
 def seldom(name: str, *given: object) -> "typing.Any":
-    """Call what is seldom needed, in a file of its own: this one is compiled at each write."""
+    """Call a rare function from a file of its own, because this one is compiled at each write."""
     names: "dict[str, typing.Any]" = {"__name__": "_hook_seldom"}
     with open(__file__[:-3] + "_seldom.py", "rb") as file:
         exec(file.read(), names)
@@ -127,7 +126,7 @@ def main() -> int:
     parts = []
     while part := system.read(0, 1 << 20):
         parts.append(part)
-    # posix keeps the environment in bytes; os, where it stands in, in text: mypy knows only os
+    # posix keeps the environment in bytes; its substitute os in text. mypy knows only os.
     key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
     value: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
     token = value if isinstance(value, bytes) else str(value or "-").encode("utf-8", "replace")
@@ -165,5 +164,5 @@ if __name__ == "__main__":
     try:
         code = main()
     except OSError:
-        pass  # whoever reads us has gone; the write stays stopped
+        pass  # the reader is gone; the write stays stopped
     system._exit(code)

@@ -12,7 +12,7 @@ try:
     import _socket as socket
     import posix as system
 except ImportError:  # not Linux (mypy takes one name for one module only)
-    # (Each name is bound once: in one branch or the other.)
+    # Each name is bound once: in one branch or the other.
     import os as system  # type: ignore[no-redef]
     import socket  # type: ignore[no-redef]
 
@@ -20,9 +20,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: How long a coordinator that is started now is waited for.
+#: How long to wait for a coordinator that is started now.
 START_S = 20.0
-#: How long another hook may take that starts it already.
+#: How long to wait for another hook that is starting it.
 TURN_S = 5.0
 #: And one that cannot be started from here.
 ELSEWHERE_S = 0.5
@@ -69,9 +69,9 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
 
 def _turn(path: str) -> int:
     """The lock of the one hook that starts a coordinator, as a descriptor; 0: another has it. -1:
-    there is nothing to lock. (Fifty agents find out at once that it was killed, and each start
-    costs as much as a hundred hooks. What the hook starts has a lock of its own,
-    client/starting.py.)"""
+    there is nothing to lock. Without it, fifty agents that notice a killed coordinator would each
+    start one, at the cost of a hundred hooks. The starter has a lock of its own,
+    client/starting.py."""
     import fcntl
 
     try:
@@ -88,8 +88,8 @@ def _turn(path: str) -> int:
 
 
 def start(path: str) -> int:
-    """Start the coordinator of the repository whose socket this is; the process that does it, or
-    0: it lies in none.
+    """Start the coordinator of the repository with this socket. Returns the starting process, or 0
+    if there is no such repository.
 
     Raises:
         OSError: no process could be started.
@@ -145,8 +145,9 @@ def find() -> "str | None":
 
 
 def _socket_of(root: str) -> str:
-    """The socket of the coordinator at a root. What a copy of the folder tells is the original's
-    (`files/state.py` has the rule; one at a place of a person's own choice is believed)."""
+    """The socket of the coordinator at a root. The note in a copied folder names the original's
+    socket and is ignored (`files/state.py` has the rule). A socket at a person's own place is
+    accepted."""
     own = root + "/.coord/socket"
     text = _text(root + "/.coord/socket.path").strip()
     if not text or text.endswith("/.coord/socket"):
@@ -158,7 +159,7 @@ def _socket_of(root: str) -> str:
 
 
 def _short_name(root: str) -> str:
-    """What the socket of a root with a long path is called."""
+    """The socket's name for a root with a long path."""
     import hashlib  # (long paths are few)
 
     return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()[:16] + ".sock"
@@ -168,9 +169,9 @@ def elsewhere(
     ask: "typing.Any", agent: bytes, payload: bytes, patience: float, out: bytes, err: bytes,
     link: "socket.socket",
 ) -> "tuple[int, bytes, bytes, socket.socket]":
-    """What the coordinators of other repositories make of the call that one has nothing against:
-    the first refusal, else what there is to print. What is not printed is not confirmed, so its
-    messages come again.
+    """Ask the coordinators of other repositories about a call that this one allows. Returns the
+    first refusal, otherwise the output. What is not printed is not confirmed, so its messages come
+    again.
 
     Raises:
         OSError: one of them does not answer, so the call is not known to be allowed.
@@ -243,7 +244,7 @@ def _real(path: str) -> str:
 
 
 def _everybodys(directory: str) -> bool:
-    """Whether it is a folder that all users share, as /tmp: nobody's repository."""
+    """Whether all users share this folder, like /tmp: no repository."""
     return system.stat(directory).st_mode & 0o1002 == 0o1002
 
 

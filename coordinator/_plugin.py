@@ -8,12 +8,12 @@
 
 `guard` is the hook before a tool runs and `notice` the one beside it (`_hook.py`, closed and open).
 `begin` starts the coordinator when a session begins, and is its hook; `up` only starts it. `mcp`
-serves the tools; `socket` prints where the coordinator listens; `git` is the guard of commits
-(`git_guard/`), for what runs git's hooks. The repository is the one around PROJECT, else around the
-working directory; where neither uses coord, hooks do nothing and exit 0.
+serves the tools; `socket` prints the coordinator's socket; `git` is the guard of commits
+(`git_guard/`), for programs that run git's hooks. The repository is the one around PROJECT,
+otherwise around the working directory; if neither uses coord, hooks do nothing and exit 0.
 
-A command of its own, for another tool also installs one called `coord`. Light to start, as the
-hook is: decides nothing.
+It is a command of its own, because another tool also installs one called `coord`. It is light to
+start, like the hook, and decides nothing.
 """
 
 import sys
@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import typing
 
-#: What the coordinator knows a plugin's hook by (daemon/twin_questions.py).
+#: The mark by which the coordinator knows a plugin's hook (daemon/twin_questions.py).
 PLUGIN = "+plugin"
 PROGRAM = "coordinator.cli.main"
 _USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJECT]]\n"
@@ -66,8 +66,8 @@ def main(words: "list[str]") -> int:
 
 
 def socket_near(project: str) -> "str | None":
-    """Where the coordinator around the project listens, which is the working directory from then
-    on, else the one around the working directory; None: coord is not used there."""
+    """The socket of the coordinator around the project, which becomes the working directory;
+    otherwise of the one around the working directory. None if coord is not used there."""
     here = system.getcwd()
     for place in (project, here) if project else (here,):
         try:
@@ -92,7 +92,7 @@ def run() -> None:
     try:
         code = main(sys.argv[1:])
     except OSError:
-        pass  # whoever reads us has gone; a write stays stopped
+        pass  # the reader is gone; a write stays stopped
     system._exit(code)
 
 

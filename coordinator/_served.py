@@ -15,13 +15,13 @@ ENDING = 251
 
 
 def make_stamp(path: str) -> str:
-    """Which program this is: its file, as it was installed."""
+    """The identity of this program: its installed file."""
     status = system.stat(path)
     return "%d %d %d" % (status.st_dev, status.st_ino, status.st_mtime_ns)
 
 
 def tell_interrupted(words: "list[str]") -> str:
-    """What a person is told who presses Ctrl-C. To wait no longer is not to leave the line."""
+    """The message after Ctrl-C. Ending the wait does not leave the queue."""
     waits = "--wait" in words or any(word.startswith("--wait=") for word in words)
     if words[:1] != ["lock"] or not waits or "--no-retry" in words:
         return "coord: interrupted"

@@ -18,8 +18,8 @@ def packaged(name: str) -> Path:
 
 
 def page_folder() -> Path:
-    """Where the browser page's built files are; a checkout that has not built it has no such
-    folder (`make web`)."""
+    """The folder of the browser page's built files; missing in a checkout that has not built it
+    (`make web`)."""
     return Path(__file__).resolve().parent / "web"
 
 

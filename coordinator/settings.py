@@ -34,9 +34,8 @@ Count = Annotated[int, Meta(ge=1)]
 
 
 class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Base of the sections of `coord.toml`. A `ClassVar` is a constant that could be set until 0.2
-    and that nobody had a reason to set. A file that still sets it is reported, and the rest of it
-    counts."""
+    """Base of the sections of `coord.toml`. A `ClassVar` is a constant that could be set until 0.2,
+    without a known use. A file that still sets it is reported, and the rest of it counts."""
 
     @classmethod
     def list_constants(cls) -> set[str]:
@@ -49,7 +48,7 @@ class Section(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 class Leases(Section, frozen=True):
     """Rights to resources. All in seconds, except the counts."""
 
-    ttl_s: Seconds = 1800.0  # of a lease for which nobody asked another time
+    ttl_s: Seconds = 1800.0  # of a lease with no requested time
     ttl_max_s: Seconds = 86_400.0  # the longest that may be asked for
     max_hold_s: Seconds = 14_400.0  # renewals never carry a lease past this
     retry_s: Seconds = 15.0  # a refused acquisition is looked at again after this
@@ -59,7 +58,7 @@ class Leases(Section, frozen=True):
     wait_max_s: ClassVar[float] = 600.0  # the longest that one request may wait
     resources_max: Count = 500  # of one acquisition, or one task
     granularity: dict[str, Literal["region", "file"]] = msgspec.field(default_factory=dict)
-    """Glob -> what an edit of such a file leases; the last one that matches counts."""
+    """Glob -> what an edit of such a file leases; the last matching one counts."""
     meaning: Literal["refuse", "off"] = "refuse"  # what breaks others' callers
     window_s: Seconds = 60.0  # from an edit's permission to its end, others' edits of the file wait
 
@@ -67,7 +66,7 @@ class Leases(Section, frozen=True):
 class Sweeping(Section, frozen=True):
     """The five-minute tidying."""
 
-    interval_s: Seconds = 300.0  # how often everything is checked (what expires is closed at once)
+    interval_s: Seconds = 300.0  # how often everything is checked (expired leases close at once)
 
 
 class Backlog(Section, frozen=True):
@@ -85,7 +84,7 @@ class Reviewing(Section, frozen=True):
 
     quarantine: bool = False  # refuse new leases on files under review
     file_bytes_max: Count = 5 * 1024 * 1024  # larger files are neither shown nor merged
-    kept_bytes_max: Count = 2 * 1024**3  # what is kept in .coord/blobs, all together
+    kept_bytes_max: Count = 2 * 1024**3  # the size of .coord/blobs
     files_max: Count = 20_000  # files below one leased directory
 
 
@@ -126,13 +125,13 @@ class Database(Section, frozen=True):
     synchronous: Literal["FULL", "NORMAL"] = "FULL"  # NORMAL: the last writes go with the power
     backup_every_s: Seconds = 21_600.0  # so often the database is copied
     backups: ClassVar[int] = 3  # copies that are kept
-    keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; what is older is cut
+    keep_days: Annotated[float, Meta(gt=0)] = 30.0  # of the log; older events are cut
 
 
 class Running(Section, frozen=True):
     """The coordinator's own process."""
 
-    idle_s: Seconds = 1800.0  # ends by itself when it was not needed for so long
+    idle_s: Seconds = 1800.0  # ends by itself after so long without use
     log_format: Literal["text", "json"] = "text"  # of .coord/daemon.log: lines, or JSON lines
 
 
@@ -164,17 +163,17 @@ class Webhooks(Section, frozen=True):
 
 
 class Notifying(Section, frozen=True):
-    """What waits for a person (a review, a silent agent, a message to people, a task that was given
-    up), told on this machine. To be told elsewhere: `webhooks`."""
+    """Telling a person on this machine what waits for one: a review, a silent agent, a message to
+    people, a task that was given up. `webhooks` tell it elsewhere."""
 
-    desktop: bool = True  # by the desktop's own notifications, where there is a desktop
+    desktop: bool = True  # by the desktop's own notifications, if there is a desktop
     command: str = ""  # for `sh -c`; what waits comes as JSON on its standard input
-    every_s: Seconds = 10.0  # at most once in so long; what comes meanwhile is told together
-    per_hour_max: Count = 60  # how often anything is told
+    every_s: Seconds = 10.0  # the least time between two notices; news meanwhile is told together
+    per_hour_max: Count = 60  # the most notices an hour
 
 
 class Strategies(Section, frozen=True):
-    """How resources are shared, by glob; what none names is leased before it is worked on."""
+    """How resources are shared, by glob; all others are leased before work on them."""
 
     by_glob: dict[str, Literal["pessimistic", "optimistic", "isolated"]] = msgspec.field(
         default_factory=dict)
@@ -197,7 +196,7 @@ class Talking(Section, frozen=True):
     keep_days: Annotated[float, Meta(gt=0, le=3650)] = 30.0  # older messages are forgotten
     per_minute_max: ClassVar[int] = 10  # of one agent
     per_hour_max: ClassVar[int] = 60  # of one agent
-    unread_max: ClassVar[int] = 20  # of one sender, not yet told to one reader
+    unread_max: ClassVar[int] = 20  # of one sender, not yet delivered to one reader
     #: Messages of agents that answer each other, with no word of a person between.
     thread_max: ClassVar[int] = 40
 
@@ -210,7 +209,7 @@ class Hooks(Section, frozen=True):
     unknown_tools: Literal["allow", "deny"] = "allow"  # tools that a profile does not know
     git_wide: Literal["deny", "allow"] = "deny"  # `git stash` and the like while others are at work
     git_wait_s: Annotated[float, Meta(ge=0, le=3600)] = 10.0  # git waits so long for a quiet moment
-    adopt: bool = True  # what a command has changed that nobody held is leased to its agent
+    adopt: bool = True  # unheld files that a command has changed are leased to its agent
     confine: bool = True  # launches and shims start agents in sessions, if they can be had
 
 
@@ -219,8 +218,8 @@ class Verifying(Section, frozen=True):
 
     command: str = ""  # for `sh -c`; empty: nothing is verified
     seconds_max: Seconds = 1800.0  # one run; over that it is stopped, and has failed
-    after_tasks: Count = 5  # it runs when so many tasks were done since
-    quiet_s: Seconds = 60.0  # or when some were, and for so long no other
+    after_tasks: Count = 5  # it runs after so many finished tasks
+    quiet_s: Seconds = 60.0  # or after some, and so long without another
 
 
 class Settings(Section, frozen=True):
@@ -293,13 +292,13 @@ def _leads_out(folder: str) -> bool:
 
 
 class Loaded(msgspec.Struct):
-    """Settings, and for each `section.key` that is not a default, where it came from."""
+    """Settings, and the source of each `section.key` that is not a default."""
 
     settings: Settings
     sources: dict[str, str]
     untrusted: dict[str, Any] = {}
     """Values of `coord.toml` that are not used, because they weaken protection or name a command
-    and nobody trusted them."""
+    and are not trusted."""
     constant: list[str] = []
     """Names, as `section.key`, that were set and can no longer be set."""
 
@@ -422,7 +421,7 @@ def _impossible(settings: Settings) -> Iterator[str]:
 
 
 def _there(bad: str) -> str:
-    """Which names there are, where one is unknown."""
+    """The existing names, if one is unknown."""
     match = re.search(r"unknown field `[^`]*`(?: - at `\$\.(\w+)`)?$", bad)
     if match is None:
         return ""
@@ -440,7 +439,7 @@ def read(path: Path) -> dict[str, Any]:
     """
     try:
         text = path.read_text("utf-8-sig") if path.exists() else ""
-        # As `coord init` writes it, it says nothing: no parser has to be read in for that.
+        # The file that `coord init` writes says nothing, so it needs no parser.
         says = any(line.strip() and line.lstrip()[0] != "#" for line in text.splitlines())
         return tomllib.loads(text) if says else {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
@@ -454,7 +453,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
     """Those of these values that weaken protection, by `section.key`. A value that cannot be
-    compared is left for the check of types to refuse."""
+    compared is left to the check of types."""
     result: dict[str, Any] = {}
     for name, (weakens, _) in WEAKENING.items():
         section, key = name.split(".")

@@ -24,14 +24,14 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 class Known(msgspec.Struct, frozen=True):
-    """One of them: which file it is, and what it says."""
+    """One known file and its content."""
 
     file: str
     says: msgspec.Raw
 
 
 def read(data: bytes) -> dict[str, Any]:
-    """What a TOML file says that holds `data`.
+    """Parse a TOML file's bytes.
 
     Raises:
         tomllib.TOMLDecodeError; UnicodeDecodeError.

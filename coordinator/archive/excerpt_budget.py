@@ -1,7 +1,7 @@
 """Cutting text to a byte budget, at places where a reader would stop.
 
-Owns the fair division of one budget among several texts and the search for a good place to begin
-and to end. Pure; lengths are bytes of UTF-8, and no character is ever split.
+The module divides one budget fairly among several texts and finds a good place to begin and to end.
+Pure; lengths are bytes of UTF-8, and no character is ever split.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def shares(sizes: Sequence[int], budget: int) -> list[int]:
 def cut(text: str, budget: int, around: Sequence[str] = ()) -> str:
     """At most `budget` bytes of `text`, ending at a paragraph, sentence, line or word.
 
-    Begins at the paragraph that names one of `around` when that would otherwise fall outside.
-    Omissions are marked by an ellipsis, counted in the budget; empty when nothing useful fits.
+    Begins at the paragraph that names one of `around` if that would otherwise fall outside.
+    Omissions are marked by an ellipsis, counted in the budget; empty if nothing useful fits.
     """
     if size(text) <= budget:
         return text

@@ -14,7 +14,7 @@ from coordinator.archive.excerpt_budget import clean, cut, shares, size
 from coordinator.archive.resource_terms import Rank, ResourceTerms, asked, matches, reason, tokens
 from coordinator.archive.section_store import SectionStore, Tie
 
-#: One excerpt more for each so many bytes of budget, up to the most a reader will follow.
+#: The bytes of budget for each further excerpt, up to the most that a reader will follow.
 EXCERPT_BYTES_MIN = 240
 EXCERPTS_MAX = 5
 
@@ -142,7 +142,7 @@ def _ordered(
 
 
 def _worded(shelves: Sequence[SectionStore], words: Sequence[str], count: int) -> list[_Candidate]:
-    """Sections that use the words of the resources' names: what is left when nothing is tied."""
+    """Sections with the words of the resources' names, used if no section is tied."""
     match = " OR ".join(tokens(" ".join(words)))
     spoken = " ".join(words)
     return [

@@ -1,9 +1,9 @@
 """The archive's index: keeps Markdown searchable, and answers which text explains a file.
 
-Owns one SQLite file of derived data. It may be deleted at any time; a damaged one, or one of
-another version, is rebuilt without a word. Never writes into the archive's folders, never follows
-a link out of the repository, and reads no clock: a file is read again when its size or its
-modification time differs from what was seen.
+The module owns one SQLite file of derived data. The file may be deleted at any time; a damaged one,
+or one of another version, is rebuilt without a word. The module never writes into the archive's
+folders, never follows a link out of the repository, and reads no clock: a file is read again when
+its size or its modification time has changed.
 
 One thread uses one instance; several instances, in several processes, may share the file.
 """
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 
 class _DatabaseState(NamedTuple):
-    """Whose file it is, of which version of the tables, and how many it has."""
+    """The owner of a database file, its version of the tables, and their number."""
 
     version: int
     owner: int
@@ -73,15 +73,15 @@ class _KnownFile(NamedTuple):
 
 
 class _Remarked(NamedTuple):
-    """A file, and what was remarked of it: JSON of (line, column, message)."""
+    """A file and its remarks: JSON of (line, column, message)."""
 
     source: str
     remarks: str
 
 
 def _write_ahead(db: apsw.Connection) -> None:
-    """Set the journal of a file that others may open for the first time, too: SQLite does not wait
-    for them here, but tells at once that it is busy (https://sqlite.org/wal.html#busy)."""
+    """Set the journal of a file that others may open for the first time, too. SQLite does not wait
+    for them here, but reports at once that it is busy (https://sqlite.org/wal.html#busy)."""
     for _ in range(_BUSY_MS // _BUSY_STEP_MS):
         with suppress(apsw.BusyError):
             db.execute("PRAGMA journal_mode = WAL")
@@ -102,7 +102,7 @@ class UnknownSection(Pickled, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh did, by source, and every warning that stands now."""
+    """What a refresh did, by source, and every present warning."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -112,7 +112,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result; matched words in `snippet` stand between « and »."""
+    """One search result; matched words in `snippet` are between « and »."""
 
     number: str
     title: str
@@ -131,7 +131,7 @@ class ArchiveIndex:
         """Open or make the index file.
 
         Raises:
-            ValueError: a folder lies outside `root`, or `db_path` is another program's database.
+            ValueError: a folder is outside `root`, or `db_path` is another program's database.
         """
         for folder in folders:
             if Path(folder).is_absolute() or ".." in Path(folder).parts:
@@ -194,9 +194,9 @@ class ArchiveIndex:
     ) -> list[Excerpt]:
         """Text that explains these resources, strongest tie first.
 
-        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, what the asker
-        is about to do) decide between sections that are tied equally. Words in the text count
-        only where nothing names the resource.
+        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, the asker's
+        plan) decide between sections that are tied equally. Words in the text count only if nothing
+        names the resource.
         """
         if not paths or budget_bytes <= 0:
             return []
@@ -258,7 +258,7 @@ class ArchiveIndex:
 
         def at_once() -> T:
             if not self._living_put:
-                with suppress(*_CANNOT_WRITE):  # then what was told before has to do
+                with suppress(*_CANNOT_WRITE):  # otherwise the earlier report has to do
                     self._put_living()
             self._db.execute("BEGIN")
             try:
@@ -374,7 +374,7 @@ class ArchiveIndex:
         return sections[0]
 
     def _named(self, name: str, source: str) -> list[Section]:
-        """Sections by number, else by exact title, else by a part of the title."""
+        """Sections by number, otherwise by exact title, otherwise by a part of the title."""
         wanted = name.removeprefix("§").casefold()
         exact: list[Section] = []
         partial: list[Section] = []

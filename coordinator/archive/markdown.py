@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-# The readers of Markdown and YAML are imported where they are used: a coordinator without an
-# archive, and every command, starts in less time without them.
+# The readers of Markdown and YAML are imported where they are used, because a coordinator without
+# an archive, and every command, starts faster without them.
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
@@ -49,9 +49,9 @@ class Remark:
 class Section:
     """One heading and its own text.
 
-    `paths` are what the author (or the daemon) tied it to on purpose: paths, directories, globs,
-    regions or keys. `mentions` are the paths and symbols that its text names. `line` is that of
-    the heading, from 1.
+    `paths` are tied to it on purpose, by the author or the daemon: paths, directories, globs,
+    regions or keys. `mentions` are the paths and symbols that its text names. `line` is that of the
+    heading, from 1.
     """
 
     source: str
@@ -67,7 +67,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole file: its title, its sections in order, and what was wrong with it."""
+    """A whole file: its title, its sections in order, and its faults."""
 
     title: str
     sections: tuple[Section, ...]
@@ -136,7 +136,7 @@ def _begins_with_title(headings: Sequence[_Heading]) -> bool:
 
 
 def _numbers(headings: Iterable[_Heading]) -> list[str]:
-    """A number for each heading: the author's own, else the next free one under its parent."""
+    """A number for each heading: the author's own, otherwise the next free one under its parent."""
     open_: list[tuple[int, str]] = []  # headings that enclose the present one: level, number
     latest: dict[str, tuple[str, int]] = {}  # parent -> its last child's number, split at the end
     used: set[str] = set()
@@ -150,7 +150,7 @@ def _numbers(headings: Iterable[_Heading]) -> list[str]:
         parent = open_[-1][1] if open_ else ""
         number = head.number
         if number:
-            # Its siblings count on from it: after "4.2" comes "4.3", wherever both stand.
+            # Later siblings count from it: after "4.2" comes "4.3", wherever both are.
             above, _, final = number.rpartition(".")
             component = int(final)
         else:
@@ -181,7 +181,7 @@ def _headings(tokens: list[Token]) -> Iterator[_Heading]:
 def _mentions_by_heading(
     tokens: list[Token], spans: list[tuple[_Heading, int]], source: str
 ) -> list[list[str]]:
-    """Per heading what it and its text name, each once, in order of appearance."""
+    """The names in each heading and its text, each once, in order of appearance."""
     matches: list[dict[str, None]] = [{} for _ in spans]
     current = 0
     line = 0
@@ -227,7 +227,7 @@ def _normal(name: str) -> str:
 def _front_matter(
     lines: list[str], source: str
 ) -> tuple[dict[str, list[str]], int, list[Remark]]:
-    """What stands between the two `---`; the index of the first line of the text; remarks."""
+    """The text between the two `---`; the index of the first line after it; remarks."""
     if not lines or lines[0].rstrip(" \t") != "---":
         return {}, 0, []
     end = next((n for n, line in enumerate(lines[1:], 1) if _FENCE.fullmatch(line)), None)
@@ -250,8 +250,8 @@ def _front_matter(
 
 
 def _list_texts(value: Any) -> list[str] | None:
-    """The texts that a field of front matter is, or lists, without empty ones; None: it is not
-    one."""
+    """The texts of a field of front matter, one or a list, without empty ones; None if it is
+    neither."""
     values = [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         return None
@@ -259,7 +259,7 @@ def _list_texts(value: Any) -> list[str] | None:
 
 
 def _parse_matter(lines: list[str], source: str) -> dict[Any, Any] | Remark:
-    """The values that stand in front matter; or what is wrong with it."""
+    """The values in front matter; or what is wrong with it."""
     import yaml
 
     try:

@@ -58,7 +58,7 @@ class ResourceTerms:
     pattern: bool  # it is a glob itself
     covers: dict[str, Rank]  # terms of front matter that reach it
     mentions: dict[str, Rank]  # terms in text that point at it
-    within: str  # terms that begin so lie inside it; empty: none can
+    within: str  # the beginning of all terms inside it; empty: none can be
     words: tuple[str, ...]  # of its name
 
     def contains(self, term: str) -> bool:
@@ -108,7 +108,7 @@ def asked(resource: str) -> ResourceTerms:
 
 
 def _list_symbols(path: str) -> set[str]:
-    """What text may call a file, beside its path."""
+    """The names of a file in text, beside its path."""
     name = posixpath.basename(path)
     stem, _, suffix = name.partition(".")
     symbols = {name}

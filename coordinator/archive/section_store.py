@@ -1,7 +1,7 @@
 """One set of sections in SQLite: full text, and the terms that tie each section to code.
 
-Owns the tables of the index file and every statement on them. Knows nothing of files, budgets or
-ranks between kinds of ties. Two sets lie in one file: what people wrote, and the living
+The module owns the tables of the index file and every statement on them. It knows nothing of files,
+budgets or ranks between kinds of ties. One file has two sets: what people wrote, and the living
 sections that the daemon replaces as a whole.
 """
 
@@ -125,7 +125,7 @@ class Found:
 
 
 class Place(NamedTuple):
-    """Where a section stands, and what it says it is about."""
+    """The place of a section, and its own subject."""
 
     source: str
     place: int
@@ -234,7 +234,7 @@ class SectionStore:
         return list(self._all(_TITLES, ()))
 
     def places(self, ids: Iterable[int]) -> dict[int, Place]:
-        """Id -> where it stands; ids that are not there are left out."""
+        """Id -> its place; unknown ids are left out."""
         rows = self._all(_PLACES, (json.dumps(list(ids)),))
         return {row.id: Place(row.source, row.place, row.about)
                 for row in map(_PlaceRow._make, rows)}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from coordinator.client.client import Client
 
-__all__ = ["one_of", "seconds"]  # from where they are written, for the other commands
+__all__ = ["one_of", "seconds"]  # defined elsewhere, for the other commands
 
 R = TypeVar("R")
 
@@ -38,14 +38,13 @@ class EndedError(Exception):
         self.exit_code = exit_code
 
 
-#: What is taken for the width of a pipe.
+#: The width that a pipe counts as.
 PIPE_COLUMNS = 4000
 
 
 def out(file: IO[str] | None = None) -> Console:
-    """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line:
-    whoever filters it needs all of it. `file`: where it is written instead, as it would be there.
-    """
+    """Standard output; plain when piped or under NO_COLOR. A pipe is as wide as its longest line,
+    because a filter needs all of it. `file`: written to instead, in the same form."""
     from coordinator.cli.harmless_console import HarmlessConsole  # Rich is slow to load
 
     piped = not sys.stdout.isatty()
@@ -60,7 +59,7 @@ def out(file: IO[str] | None = None) -> Console:
 
 
 def width() -> int | None:
-    """How wide lists may be; None when piped: whoever filters them needs all of it."""
+    """The maximum width of lists; None when piped, because a filter needs all of it."""
     given = _columns_given()
     if not sys.stdout.isatty():
         return given
@@ -90,13 +89,14 @@ def complain(text: str) -> None:
 
 
 def as_typed(text: str) -> str:
-    """With what to type next as it can be typed here: an agent's shell may have no `coord` on its
-    PATH, only the program that it was told of (daemon/coord_command.py)."""
+    """The text with its next commands in a form that works here. An agent's shell may have no
+    `coord` on its PATH, only the program that it was given (daemon/coord_command.py)."""
     return name_program(text, _program())
 
 
 def _program() -> str | None:
-    """What to type in place of `coord`, where that is not on PATH."""
+    """The program to type instead of `coord`; None if `coord` is on PATH or nothing else is known.
+    """
     program = os.environ.get("COORD_PROGRAM")
     if not program:
         return None
@@ -106,9 +106,9 @@ def _program() -> str | None:
 
 
 def client() -> Client:
-    """A client for the repository that the command stands in. With `COORD_AGENT_TOKEN` set it is
-    held to that agent; without, it speaks for the person at the keyboard. A question that changes
-    nothing makes no `.coord/` where there is none, and starts nothing there."""
+    """A client for the repository that contains the working directory. With `COORD_AGENT_TOKEN`
+    set, it is bound to that agent; otherwise it speaks for the person at the keyboard. A question
+    that changes nothing makes no `.coord/` and starts no coordinator where there is none."""
     from coordinator.client.client import Client  # not every command asks
 
     return Client(token=os.environ.get("COORD_AGENT_TOKEN"), prepares=False,
@@ -124,7 +124,7 @@ def _told_of_the_start() -> None:
     complain(f"coord: starting the coordinator{made} …")
 
 
-#: How long (seconds) the coordinator may take to say in whose session a command is typed.
+#: How long (seconds) the coordinator may take to name the session of a typed command.
 AROUND_S = 2.0
 
 
@@ -147,19 +147,19 @@ def ask(request: rq.Request[R]) -> R:
 
 
 def as_text(typed: Any) -> Any:
-    """A word as the coordinator takes it: a byte in it that is no UTF-8 as it stands in names. What
-    is no word stays what it is."""
+    """Convert a word to the coordinator's form: a byte that is no UTF-8 is written as in names.
+    Anything but a word is returned unchanged."""
     if not isinstance(typed, str) or typed.isascii():
         return typed
     return file_names.from_bytes(os.fsencode(typed))
 
 
 def agent_or_refuse(agent: str | None) -> str:
-    """The agent that the command acts for: the one that is named, else the one in whose session it
+    """The agent that the command acts for: the named one, otherwise the one in whose session it
     is run.
 
     Raises:
-        Refusal: INVALID when nobody is named.
+        Refusal: INVALID: no agent is named.
     """
     asking = here().acting(agent)
     try:
@@ -186,7 +186,7 @@ def _around() -> rq.ProcessesAgent:
     asked = rq.AgentOfProcess(pid=os.getpid())
     with contextlib.suppress(Refusal), contextlib.closing(
             Wire(StateDir(locate_root()), autostart=False)) as wire:
-        # (One that hangs is to be stopped, too.)
+        # A coordinator that hangs has to be stoppable, too.
         return read(wire.ask(asked.op, encoded(asked), AROUND_S), asked.reply_shape())
     return rq.ProcessesAgent(agent=None)
 
@@ -239,7 +239,7 @@ def here() -> Shell:
 
 
 def tell(shell: Shell) -> None:
-    """Print what was said."""
+    """Print the lines of a command."""
     for plain, text in shell.taken():
         (sys.stdout if plain else sys.stderr).write(text)
 
@@ -260,7 +260,7 @@ def run_command(name: str, values: dict[str, Any]) -> Any:
 
 
 def carry_out(body: Body, **values: Any) -> None:
-    """Carry out a command (`coordinator.commands`): ask what it asks, print what it says.
+    """Carry out a command (`coordinator.commands`): send its questions, print its lines.
 
     Raises:
         Refusal: what the coordinator, or the command itself, has against it.
@@ -269,7 +269,7 @@ def carry_out(body: Body, **values: Any) -> None:
     values = {name: [*map(as_text, value)] if isinstance(value, list) else as_text(value)
               for name, value in values.items()}
     asking = carried_out(body, shell, values)
-    key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # it was asked before, and nobody answered
+    key = os.environ.pop("COORD_IDEMPOTENCY_KEY", None)  # sent before, without an answer
     try:
         with client() as session:
             request, count = next(asking), 0

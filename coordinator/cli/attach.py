@@ -20,7 +20,7 @@ from coordinator.launch.following import Following, Launched, Shown
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Exit, Refusal
 
-#: Between two looks at what is new (seconds).
+#: The time between two looks at new output (seconds).
 LOOK_S = 0.2
 
 
@@ -35,12 +35,12 @@ def attach(
     lines: Annotated[int, Option("Of what it said before, the last so many.", "-n", least=0)] = 40,
     as_json: Annotated[bool, Option("One JSON object a line.", "--json")] = False,
 ) -> int:
-    """Show what a launched agent says and does, as it comes. Ctrl-C: leave; the agent goes on.
+    """Show what a launched agent says and does, as it comes. Ctrl-C leaves; the agent continues.
 
-    With --take-over its unattended program is stopped, and its CLI's own interactive one goes on
-    with the same conversation in this terminal, as the same agent: it keeps its task and leases,
-    which are renewed, and no time limit runs. Leave it as you always do; then the agent goes on
-    unattended, unless its task was ended meanwhile (`coord task done`).
+    With --take-over its unattended program is stopped, and the interactive program of its CLI
+    continues the same conversation in this terminal, as the same agent. It keeps its task and
+    leases, which are renewed, and no time limit runs. Leave it as you always do; then the agent
+    continues unattended, unless its task was ended meanwhile (`coord task done`).
     """
     state = StateDir(locate_root())
     launched = following.find(state, agent)
@@ -75,7 +75,7 @@ def _follow(followed: Following, as_json: bool) -> int:
             sys.stdout.flush()
             time.sleep(LOOK_S)
     except KeyboardInterrupt:
-        begun = "\n" if sys.stderr.isatty() else ""  # after the `^C` that stands there
+        begun = "\n" if sys.stderr.isatty() else ""  # after the `^C` on the screen
         complain(f"{begun}coord: detached; {followed.agent} goes on.")
         return 0
 

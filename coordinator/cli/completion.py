@@ -1,9 +1,9 @@
 """`coord completion`: the script that lets a shell complete coord's words; and what it calls.
 
-The candidates are `coordinator/commands/completion.py`'s. Where no coordinator runs none is started
-by a key press: words and options are completed then, names are not.
+The candidates come from `coordinator/commands/completion.py`. A key press starts no coordinator:
+without one, words and options are completed, names are not.
 
-`coord help`: the help of commands, and what that of no single command tells.
+`coord help`: the help of commands, and of topics beyond a single command.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def completion(
 
 @in_program("__complete")
 def complete(words: list[str]) -> None:
-    """What may come next, for the shell."""
+    """Print the possible next words for the shell."""
     typed = here()
     asking = bodies.complete(typed, words=words)
     try:
@@ -95,7 +95,7 @@ def help_(
     ] = None,
     as_json: AsJson = False,
 ) -> int:
-    """The help of a command; `exit-codes`: what a command ends with."""
+    """The help of a command; `exit-codes`: the codes that commands end with."""
     topic = topic or (["exit-codes"] if as_json else [])
     if topic != ["exit-codes"]:
         if as_json:

@@ -100,8 +100,8 @@ def _all_down(as_json: bool) -> int:
 
 
 def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
-    """Stop the coordinator that is there now and wait until it has ended; False if none runs. A
-    client may start another one at once: that one is nobody's concern here."""
+    """Stop the running coordinator and wait until it has ended; False if none runs. A client may
+    start another one at once; this function ignores that one."""
     pid = holder(state)
     try:
         if _tell(wire) != pid:
@@ -123,8 +123,8 @@ def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
 
 
 def hangs(state: StateDir) -> Refusal | None:
-    """What is wrong with a coordinator that runs and does not answer; None: it answers, there is
-    none, or a sandbox keeps this process from it."""
+    """What is wrong with a coordinator that runs and does not answer. None if it answers, if none
+    runs, or if a sandbox keeps this process from it."""
     try:
         sock = connect(state)
     except Refusal as refusal:
@@ -149,7 +149,7 @@ def hangs(state: StateDir) -> Refusal | None:
 
 
 def _kill(pid: int | None) -> str:
-    if not pid:  # in a container, for one
+    if not pid:  # in a container, for example
         return "End its process; what it has acknowledged is on the disk."
     return (f"`kill -9 {pid}` ends it; what it has acknowledged is on the disk, and the next "
             "command starts another.")

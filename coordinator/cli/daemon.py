@@ -98,7 +98,7 @@ def mcp(
 
 
 class PageAddress(msgspec.Struct):
-    """What `--json` prints.
+    """The output of `--json`.
 
     Attributes:
         url: opens the page once, within `valid_s` seconds.
@@ -135,7 +135,7 @@ def web(
 
 
 def _show(url: str) -> bool:
-    """Whether a browser was told to open the page."""
+    """Whether a browser was asked to open the page."""
     import webbrowser  # few commands need it
 
     try:

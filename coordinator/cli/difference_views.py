@@ -35,7 +35,7 @@ class Look:
     number: str = "dim"
 
 
-#: As `git diff`: in the terminal's own colours, whatever is behind them.
+#: Like `git diff`: in the terminal's own colours, on any background.
 PLAIN = Look()
 
 
@@ -50,12 +50,12 @@ def unified(diff: str, total: int, look: Look = PLAIN) -> list[Text]:
 
 
 def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
-    """What stands before the first hunk."""
+    """The lines before the first hunk."""
     return [Text(printable(line), look.head) for line in lines]
 
 
 def title(hunk: Hunk, total: int, look: Look = PLAIN) -> Text:
-    """Where a hunk is, and by which number it is called where there are several."""
+    """The heading of a hunk: its place, and its number if there are several."""
     return Text(hunk_head(hunk.at, hunk.number, total), look.at)
 
 
@@ -86,7 +86,7 @@ def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
 
 def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
                 syntax: Syntax | None = None) -> list[Text]:
-    """One hunk in two columns. A line that is too long goes on below itself."""
+    """One hunk in two columns. A line that is too long is continued below itself."""
     half = (max(width, NARROWEST) - 3) // 2
     digits = max([len(str(n)) for line in hunk.lines for n in (line.old, line.new) if n] or [1])
     texts = []
@@ -111,7 +111,7 @@ class Syntax:
     """
 
     def __init__(self, path: str, hunk: Hunk, theme: str = "ansi_dark") -> None:
-        from rich.syntax import Syntax as Highlighter  # with Pygments: only where it is wanted
+        from rich.syntax import Syntax as Highlighter  # loads Pygments: only when needed
 
         lexer = Highlighter.guess_lexer(path)
         self._coloured: dict[int, Text] = {}
@@ -124,7 +124,7 @@ class Syntax:
         self._places = {id(line): n for n, line in enumerate(hunk.lines)}
 
     def of(self, line: Line) -> Text | None:
-        """A line of the hunk in colours; None where there is none."""
+        """A line of the hunk in colours; None if there is none."""
         text = self._coloured.get(self._places[id(line)])
         return text if text is not None and text.plain == _shown(line.text) else None
 
@@ -134,7 +134,7 @@ def _shown(text: str) -> str:
 
 
 def _line(line: Line, changed: Sequence[Span], look: Look, syntax: Syntax | None) -> Text:
-    """A line's text in its colours, without its sign."""
+    """A line's text in its colours, without its `+` or `-`."""
     coloured = syntax.of(line) if syntax is not None else None
     text = coloured.copy() if coloured is not None else Text(_shown(line.text))
     if line.kind == " ":

@@ -60,7 +60,7 @@ def doctor(
     health = _ask_health(root, facts, problems)
     if state.landing.exists() and (interrupted := recovery.cut_off(state)) is not None:
         problems.append(interrupted)
-    with suppress(Refusal):  # what cannot be read is told of already
+    with suppress(Refusal):  # an unreadable file was reported already
         problems += _list_untrusted(root, health)
     wiring = _wiring(root, problems) if health is not None else {}
     facts["wiring"] = wiring
@@ -85,7 +85,7 @@ def doctor(
 
 
 def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq.HealthReply | None:
-    """What the coordinator tells of itself; None: it cannot be asked, which is a problem."""
+    """Ask the coordinator for its health; None, and a problem, if it cannot be asked."""
     try:
         health = ask(rq.Health(integrity=True))
         facts["health"], facts["sqlite"] = health, health.sqlite or _sqlite()
@@ -126,7 +126,7 @@ def _list_untrusted(root: Path, health: rq.HealthReply | None) -> list[str]:
 
 
 def _list_unused(made_shims: Sequence[str]) -> list[str]:
-    """Of shims that are made, those that are not what is typed."""
+    """The problems of shims that exist but are not first on PATH."""
     return [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
             "first on PATH. `coord shims install` says what to add." for made_shim in made_shims
             if shims.real(made_shim) and not shims.hides(made_shim)]
@@ -166,8 +166,8 @@ def _say(name: str, text: str, indent: int = 13) -> None:
 
 
 def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]:
-    """The settings, `section.key`, that the file says otherwise than what is in force. What the
-    environment of the coordinator, or of this command, has set is nobody's mistake."""
+    """The settings, `section.key`, whose value in the file differs from the one in force. A value
+    set by the environment of the coordinator, or of this command, is no problem."""
     try:
         now = settings.load(root)
     except Refusal as refusal:
@@ -191,14 +191,14 @@ def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]
 
 
 def _sqlite() -> str:
-    """What a coordinator would keep its database with."""
+    """The SQLite version that a coordinator would use for its database."""
     import apsw  # ms, and the coordinator tells as a rule
 
     return apsw.sqlite_lib_version()
 
 
 def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
-    """What lies there is not to be touched: nothing more can be told of it."""
+    """Report that the folder must not be touched, so nothing more can be found out."""
     text = f"{refusal.code.value}: {refusal.message} {refusal.next}"
     if as_json:
         print_json({"root": str(root), "problems": [text]})
@@ -264,7 +264,7 @@ def _describe_wired(root: Path, profile: Profile, step: str | None, problems: li
 
 
 def _begun(text: str) -> str:
-    """As the beginning of a sentence; the rest may have names in it."""
+    """The text as the beginning of a sentence; names in the rest stay as they are."""
     return text[:1].upper() + text[1:]
 
 

@@ -27,10 +27,10 @@ STAGED = "a commit of what is staged now would be refused."
 
 @command("guard install")
 def install(as_json: AsJson = False) -> None:
-    """Put the guard into git's pre-commit and pre-push hooks, beside what is there.
+    """Put the guard into git's pre-commit and pre-push hooks, beside existing ones.
 
-    A person goes on over it with `COORD_GUARD=off git commit …`, which is noted, or with
-    `--no-verify`, which nobody sees.
+    A person overrides it with `COORD_GUARD=off git commit …`, which is recorded, or with
+    `--no-verify`, which is not.
     """
     place = Path.cwd()
     StateDir(locate_root()).check_ours()
@@ -53,7 +53,7 @@ def install(as_json: AsJson = False) -> None:
 
 @command("guard check")
 def check(as_json: AsJson = False) -> int:
-    """Whether the hooks are in place, and whether what is staged now may be committed."""
+    """Check that the hooks are in place, and that the staged files may be committed."""
     place = Path.cwd()
     tree = WorkTree.of(place)
     found_hooks = git_hooks.find_hooks(place, tree)
@@ -73,7 +73,7 @@ def check(as_json: AsJson = False) -> int:
 
 @command("guard remove")
 def remove(as_json: AsJson = False) -> None:
-    """Take the guard out of git's hooks; what was there is there again, byte by byte."""
+    """Take the guard out of git's hooks, which then are as before, byte by byte."""
     people_only("taking the guard out of git's hooks", "Ask the person who runs coord.",
                 typed=True)
     place = Path.cwd()
@@ -93,7 +93,7 @@ def _item(hook: git_hooks.Hook) -> dict[str, str]:
     return {"hook": hook.name, "file": str(hook.path), "state": hook.state()}
 
 
-#: How what stands before git in a session begins: it commits so by itself.
+#: The first lines of the program that replaces git in a session. It calls this command itself.
 _STANDS_IN = b"#!/bin/sh\n# Stands in for git"
 
 
@@ -105,9 +105,9 @@ def commit(
 ) -> int:
     """Commit your own files while others work in the same tree, with the repository's own hooks.
 
-    Takes what `git commit` takes. The commit and its hooks see the files that others hold as they
-    are in the last commit; others go on writing them meanwhile, and nothing of theirs is put aside.
-    What hooks rewrite comes back to the committed files alone.
+    Takes the arguments of `git commit`. The commit and its hooks see the files that others hold as
+    they are in the last commit. The others keep writing them meanwhile, and nothing of theirs is
+    put aside. What hooks rewrite comes back to the committed files alone.
     """
     real = shutil.which("git")
     if real is None:

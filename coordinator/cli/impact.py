@@ -1,7 +1,7 @@
-"""`coord impact FILE`: who breaks by a change of a file, as it lies there, against what it was.
+"""`coord impact FILE`: the callers that a file's change breaks, against its earlier content.
 
-Asks no coordinator. Reads the repository's files of code, and writes nothing but the index of what
-they define and use, where the repository has a coordinator; else that index lasts as long as the
+The command asks no coordinator. It reads the repository's files of code, and writes only an index
+of what they define and use. Without a coordinator in the repository that index lasts as long as the
 command.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coordinator.meaning.outcomes import Outcome
     from coordinator.source.meaning import Meaning, Progress
 
-#: In a list for people, so many places are named.
+#: How many places a list for people names.
 SHOWN_MAX = 50
 
 
@@ -42,7 +42,7 @@ def impact(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What a change of a file breaks, and where: callers that no longer fit, by region."""
+    """Show what a change of a file breaks, and where: callers that no longer fit, by region."""
     if against is not None and git is not None:
         raise Refusal(Code.INVALID, "A file has one past: give --against or --git.",
                       next="`coord impact FILE --against OLDFILE`")
@@ -113,7 +113,7 @@ def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *
 
 
 def _index_of(root: str) -> str:
-    """Where the index is kept: beside this user's own coordinator, else nowhere."""
+    """The path of the index: beside this user's own coordinator; empty if there is none."""
     state = StateDir(Path(root))
     with contextlib.suppress(Refusal, OSError):
         if state.path.is_dir():
@@ -123,7 +123,7 @@ def _index_of(root: str) -> str:
 
 
 def _committed(path: str, typed: str, commit: str) -> bytes | None:
-    """What the file was in a commit; None if it was not there.
+    """The file's content in a commit; None if the commit has no such file.
 
     Raises:
         Refusal: INVALID: no such commit, or no git repository.
@@ -170,7 +170,7 @@ def _tell(outcome: Outcome, past: str) -> None:
 
 
 def _tell_names(outcome: Outcome, past: str) -> None:
-    """Which names are no longer what they were."""
+    """Print the names that have changed."""
     name = file_names.shown(outcome.path)
     if outcome.note and not outcome.changed:
         _fold_sentence(f"{name} against {past}: {outcome.note}; nothing more can be said.")

@@ -52,9 +52,9 @@ def init(
 ) -> None:
     """Prepare this folder: `.coord/`, `coord.toml`, `context_archive/`; keeps what exists.
 
-    With --agent (or --all) the agent's settings are changed so that it asks coord before it
-    writes, and git's hooks so that a commit does (`coord guard`); which files that changes is
-    told first, with --diff all of it. --remove takes out exactly that.
+    With --agent (or --all) it changes the agent's settings so that the agent asks coord before it
+    writes, and git's hooks so that a commit asks, too (`coord guard`). It first names the files
+    that it will change; --diff shows every change. --remove takes out exactly that.
     """
     asked = _Asked(agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt)
     if not as_json:
@@ -67,7 +67,7 @@ def init(
 
 
 class _Asked(NamedTuple):
-    """What `coord init` is to do: its options, by their names."""
+    """The options of `coord init`, by their names."""
 
     agent: list[str] | None
     everything: bool
@@ -82,7 +82,7 @@ class _Asked(NamedTuple):
 
 
 def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
-    """What was done; it is said, too. `asks`: a person may be asked about shims."""
+    """Do what was asked, print it, and return it. `asks`: a person may be asked about shims."""
     agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt = asked
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
@@ -152,7 +152,8 @@ def _take_out(root: Path, asked: _Asked) -> dict[str, Any]:
 
 def _wire(root: Path, asked: _Asked, wanted: Sequence[Profile], changed: Sequence[Path], *,
           git: bool) -> list[str]:
-    """What is done beside the settings of these agents (`changed`), in sentences for a person."""
+    """Do everything besides the settings of these agents (`changed`). Returns sentences for a
+    person."""
     from coordinator.wiring import session_wiring
 
     notes = list(wiring.keep_out_of_commits(root, changed) if git else [])
@@ -165,7 +166,7 @@ def _wire(root: Path, asked: _Asked, wanted: Sequence[Profile], changed: Sequenc
 
 
 def _check_before(root: Path) -> None:
-    """That what is going to be told can be done.
+    """Check that the announced changes can be made.
 
     Raises:
         Refusal: FOREIGN, STORAGE.
@@ -185,7 +186,7 @@ def _apart() -> tuple[Path, Path]:
 
 
 def _whose(root: Path, around: Path | None) -> list[str]:
-    """What a person should know where repositories lie in each other."""
+    """The notes for a person about repositories inside one another."""
     if around is not None:
         return [f"{root} has a coordinator of its own now: that of {around} covers nothing in it"]
     here = checkout(str(Path.cwd()))
@@ -198,7 +199,7 @@ def _whose(root: Path, around: Path | None) -> list[str]:
 
 
 def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
-    """What a person should know who wires agents in a linked worktree."""
+    """The notes for a person who wires agents in a linked worktree."""
     here = checkout(str(Path.cwd()))
     if here is None or not here.linked or Path(here.top) == root:
         return []
@@ -209,16 +210,16 @@ def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
 
 
 def _lacking(root: Path) -> list[str]:
-    """What is not there yet, of what this command makes."""
+    """The files and folders of this command that do not exist yet."""
     return [name for name in (f"{STATE_DIR}/", "coord.toml", "context_archive/")
             if not (root / name).exists()]
 
 
 def _prepare(root: Path) -> list[str]:
-    """Make what is not there yet; what was made."""
+    """Make what does not exist yet. Returns what was made."""
     state = StateDir(root)
     made = _lacking(root)
-    load(root)  # settings that are there, and wrong, are told before anything is made
+    load(root)  # wrong settings are reported before anything is made
     try:
         check_untracked(root)
         state.create()

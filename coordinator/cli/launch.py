@@ -34,7 +34,7 @@ from coordinator.settings import load
 from coordinator.words.refusals import Code, Exit, Refusal
 from coordinator.words.texts import counted
 
-#: How often the table is drawn anew; the backlog is asked for at a quarter of that.
+#: How often the table is drawn; the backlog is asked for at a quarter of that.
 FRAME_S = 0.25
 
 
@@ -131,7 +131,7 @@ def _check_place(root: Path) -> None:
 
 def _wanted(given: list[str], number: int | None) -> dict[str, int]:
     """How many agents of each profile: `claude-code:2`, `codex:1`. Without numbers they share the
-    whole number evenly, the first ones get what is left over."""
+    whole number evenly, and the first ones get the remainder."""
     counts: dict[str, int] = {}
     names = dict.fromkeys(name.rpartition(":")[0] or name for name in given)
     if len(names) != len(given):
@@ -213,13 +213,13 @@ class _Screen:
         self._pending: list[str] = []
         self._counts: dict[str, int] = {}
         self._counted_at = 0.0
-        #: Called when the terminal was closed, or whoever read the output has ended.
+        #: Called when the terminal was closed, or when the reader of the output has ended.
         self.nobody_listens: Callable[[], None] = lambda: None
 
     def unheard(self) -> bool:
-        """What nobody reads any more goes nowhere from now on; whether there is such a thing. (A
-        write that fails would be the end of the launch, and leave its agents behind. A full disk
-        may have room again, and is no such thing.)"""
+        """Send output without a reader to the null device. Returns whether there was any. A failed
+        write would end the launch and leave its agents behind. A full disk may have room again, so
+        it does not count."""
         lost = [number for number in (1, 2) if _is_lost(number)]
         if lost:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -249,7 +249,8 @@ class _Screen:
             sys.stdout.flush()
 
     def later(self, line: str) -> None:
-        """From a signal handler: said at the next turn, for a lock may be held now."""
+        """From a signal handler: print the line at the next turn, because a lock may be held now.
+        """
         self._pending.append(line)
 
     def follow(self, launcher: Launcher) -> None:
@@ -389,8 +390,8 @@ def _tell_landed(made: Report) -> None:
 
 
 def _is_lost(number: int) -> bool:
-    """Whether writing to this descriptor fails: it is a terminal that was closed, or a pipe that
-    nobody reads."""
+    """Whether writing to this descriptor fails because the terminal was closed or the pipe has no
+    reader."""
     poll = select.poll()
     poll.register(number, select.POLLOUT)
     return any(events & (select.POLLHUP | select.POLLERR | select.POLLNVAL)

@@ -26,20 +26,20 @@ SELDOM = frozenset({
     "shutil", "signal", "socket", "subprocess", "tempfile", "textwrap", "tomlkit", "tomllib",
     "traceback",
 })
-#: What msgspec does without where it is not installed: it takes the same from `typing` then.
+#: A module that msgspec does without if it is not installed: then it uses `typing`.
 WITHOUT = "typing_extensions"
 #: Types that msgspec knows, and that no message and no setting of ours has. Their modules take a
 #: fifth of the time in which a short command reads all of its own.
 STRANGERS: dict[str, dict[str, dict[str, object]]] = {
     "uuid": {"UUID": {}, "SafeUUID": {"unknown": None}}, "decimal": {"Decimal": {}},
 }
-#: What `pathlib` wants for `Path.as_uri` alone, and when it is read in (until Python 3.13).
+#: The import that `pathlib` needs for `Path.as_uri` alone (until Python 3.13).
 LINKS = ("urllib.parse", "quote_from_bytes")
 _reading = RLock()
 
 
 class Unread(ModuleType):
-    """A module of which nothing but its name was asked for."""
+    """A module that was imported and not used yet."""
 
     def __getattribute__(self, name: str) -> Any:
         """Anything else reads it in."""
@@ -48,12 +48,12 @@ class Unread(ModuleType):
         with _reading:
             spec = ModuleType.__getattribute__(self, "__spec__")
             later = spec.loader
-            if isinstance(later, Later):  # and nobody, here or in another thread, is at it
+            if isinstance(later, Later):  # and no thread is loading it
                 spec.loader = later.loader
                 ModuleType.__setattr__(self, "__loader__", spec.loader)
                 try:
                     spec.loader.exec_module(self)
-                except BaseException:  # whoever asks next is told the same, and meets no half of it
+                except BaseException:  # the next access fails the same, and gets no half of it
                     spec.loader = later
                     raise
                 ModuleType.__setattr__(self, "__class__", ModuleType)
@@ -67,7 +67,7 @@ class Later:
         self.loader = loader
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As it would be made anyway."""
+        """Make the module as usual."""
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
@@ -82,7 +82,7 @@ class Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where it is, and that it is read in later."""
+        """The place of the module, with a loader that reads it in later."""
         spec = PathFinder.find_spec(name, path, target) if name in SELDOM else None
         if spec is None or spec.loader is None:
             return None
@@ -91,7 +91,7 @@ class Finder:
 
 
 def begin(*, short: bool = False) -> None:
-    """From now on, in this process.
+    """Begin lazy imports in this process.
 
     Args:
         short: it runs one command and ends: msgspec need not know `STRANGERS` in it.
@@ -128,7 +128,8 @@ def _read_pathlib() -> None:
 
 
 def _hidden(strangers: Mapping[str, Mapping[str, dict[str, object]]]) -> list[str]:
-    """What nobody has read in yet, and is not to be had for a moment, or has empty types only."""
+    """Hide these modules, except those already read in. Some get a stand-in with empty types only.
+    Returns the hidden names."""
     hidden = [name for name in (WITHOUT, *strangers) if name not in sys.modules]
     for name in hidden:
         sys.modules[name] = None  # type: ignore[assignment]  # as where it is not installed

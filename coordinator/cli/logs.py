@@ -29,7 +29,7 @@ def logs(
     raw: Annotated[bool, Option("As it is, JSON and all.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What the launched agents of a task said and did. With --json one object a line."""
+    """Show what the launched agents of a task said and did. With --json one object a line."""
     state = StateDir(locate_root())
     name = _read_name(task)
     paths = run_logs.find(state, name)
@@ -68,7 +68,7 @@ def _read_name(task: str) -> str:
 
 
 def _complain_of_silence(name: str, paths: list[Path], *, every: bool, raw: bool) -> None:
-    """Nothing was said; whether there is more in the logs."""
+    """Complain that nothing was said, and whether there is more in the logs."""
     whole = not raw and any(path.stat().st_size for path in (paths if every else paths[-1:]))
     complain(f"coord: the agent of {name} has said nothing"
              + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")
@@ -83,7 +83,7 @@ def _open(state: StateDir, path: Path, raw: bool) -> run_logs.Follower:
 def _check_there(task: str) -> None:
     """
     Raises:
-        Refusal: UNKNOWN_TASK: nobody will ever work on it.
+        Refusal: UNKNOWN_TASK: it will never be worked on.
     """
     try:
         ask(rq.TaskShow(task=task))
@@ -97,7 +97,7 @@ def _titled(path: Path) -> str:
 
 
 def _print(name: str, log: run_logs.Follower, *, title: bool, over: bool, as_json: bool) -> int:
-    """Print what is new; how many lines that is."""
+    """Print the new output. Returns the number of lines."""
     lines = 0
     if title and not as_json:
         say(f"== {name}")

@@ -1,6 +1,6 @@
 """The entry point of `coord`: gathers the commands and turns whatever happens into an exit code."""
 
-# ruff: noqa: E402 (Ctrl-C while the program is read in just ends it: there is nothing to tell yet)
+# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to tell yet)
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
@@ -30,11 +30,11 @@ from coordinator.cli.modules import (
 from coordinator.commands.parsing import EXTRA, Typed, explain_mistake, parse
 from coordinator.words.refusals import Code, Exit, Refusal
 
-#: Those that may go on without end, and see to it by themselves when nobody reads them any more.
+#: Commands that may run without end and notice by themselves when their output has no reader.
 FOLLOWERS = frozenset({"events", "logs", "attach", "status", "state", "mcp", "launch"})
-#: What a disk says that takes no more.
+#: The errors of a disk that takes no more.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
-#: What to type where one of these got more words than it takes.
+#: The command to suggest if one of these got more words than it takes.
 MORE_WORDS = {"task add": "coord task add 'SEVERAL WORDS' -r FILE -r FILE"}
 
 
@@ -55,7 +55,7 @@ def run(*, short: bool = False) -> None:
 
 
 class _Pipe(io.FileIO):
-    """Standard output that may lose its reader: what a command has begun is done all the same."""
+    """Standard output that may lose its reader. The command is carried out all the same."""
 
     closed_by_reader = False
 
@@ -64,13 +64,13 @@ class _Pipe(io.FileIO):
             return super().write(text)
         except BrokenPipeError:
             self.closed_by_reader = True
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for what it starts, too
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # for its children, too
             return len(text)
 
 
 def _outlived() -> _Pipe | None:
     was = sys.__stdout__
-    if was is None or was is not sys.stdout or was.isatty():  # (closed: another stands for it)
+    if was is None or was is not sys.stdout or was.isatty():  # closed: another stream replaced it
         return None
     raw = _Pipe(was.fileno(), "w", closefd=False)
     sys.stdout = io.TextIOWrapper(
@@ -80,8 +80,8 @@ def _outlived() -> _Pipe | None:
 
 
 def _leave(code: int) -> None:
-    """End as an interpreter ends, but for taking down each of its objects one by one, which would
-    be a tenth of a short command's time. Returns where there is more to be waited for."""
+    """End like an interpreter, but without destroying each object, which would be a tenth of a
+    short command's time. Returns if there is more to wait for."""
     threading = sys.modules.get("threading")
     if threading is not None and threading.active_count() > 1:
         return
@@ -125,8 +125,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_fault(word: str) -> tuple[str, str] | None:
-    """Why no command that begins with this word can be carried out here, and what to do."""
-    if word != "hook" and not _stands_somewhere():  # (a hook has its own words for that)
+    """Why no command that begins with this word can run here, and what to do."""
+    if word != "hook" and not _stands_somewhere():  # a hook has its own words for that
         return ("coord: This shell's working directory does not exist any more. Nothing was done.",
                 "cd to a directory that is there")
     if word[:1] not in ("", "-") and not is_command(word):
@@ -158,13 +158,13 @@ def _stands_somewhere() -> bool:
 
 
 def _wants_json(arguments: list[str]) -> bool:
-    """Whether the answer is for a program; what stands after `--` is another one's."""
+    """Whether the answer is for a program. Words after `--` are for another command."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     return "--json" in arguments[:end]
 
 
 def _mistyped(message: str, step: str, arguments: list[str]) -> int:
-    """What was typed is no command as it is."""
+    """Report that the typed words are no command."""
     from coordinator.cli.app import complain, print_json
 
     if _wants_json(arguments):
@@ -175,7 +175,7 @@ def _mistyped(message: str, step: str, arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """By Typer, which knows all that may be typed, and what is wrong with it."""
+    """Parse by Typer, which knows all commands, and reports what is wrong."""
     read_group(arguments[0] if arguments else "")
     from coordinator.cli.typer_program import build_program
 
@@ -191,8 +191,8 @@ def _tell_version() -> int:
 
 
 def _show_dashboard() -> bool:
-    """`coord` alone on a terminal: whether the dashboard was opened there, and closed. Where there
-    is nothing to be seen, that is said, and the commands are listed as anywhere else."""
+    """Open the dashboard for `coord` alone on a terminal, until it is closed. Returns False if it
+    cannot be shown; then the reason is printed, and the commands are listed as usual."""
     from coordinator.cli.app import complain
     from coordinator.cli.opening import opened
 
@@ -204,8 +204,8 @@ def _show_dashboard() -> bool:
 
 
 def _end(bad: Exception, arguments: list[str]) -> int:
-    """The exit code of what a command ends with by raising it, and what is said of that. Typer's
-    exceptions are told by what they can do: older ones take theirs from click."""
+    """Report the exception that ended a command, and return its exit code. Typer's exceptions are
+    recognised by their attributes, because older versions take theirs from click."""
     from coordinator.cli.app import EndedError, complain, fail, print_json
 
     if isinstance(bad, Refusal):
@@ -227,7 +227,7 @@ def _end(bad: Exception, arguments: list[str]) -> int:
 def _tell_full(bad: OSError) -> int:
     from coordinator.cli.app import fail
 
-    if bad.filename is None:  # the output: what is left of it is not tried again at the end
+    if bad.filename is None:  # the output failed: do not try the rest again at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     what = f"{bad.filename} could not be written" if bad.filename else "The output stopped"
     return fail(Refusal(Code.STORAGE, f"{what}: {bad.strerror}.",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 declare_group("merge-driver", "Let plain git merge by region.")
 
-#: What was not merged at all; git's own `merge-file` ends so. Lower codes count conflicts.
+#: The code of git's own `merge-file` if nothing was merged. Lower codes count conflicts.
 FAILED = 255
 ForUser = Annotated[
     bool, Option("For all of this user's repositories, not for this one.", "--global")
@@ -47,8 +47,8 @@ def merge_file(
 ) -> int:
     """Merge three versions of a file by its regions, git's own merge first.
 
-    Exits with 0 where the result is clean, with the number of conflicts (127 at most) where it is
-    not, and with 255 where nothing was merged.
+    Exits with 0 if the result is clean, with the number of conflicts (127 at most) if it is not,
+    and with 255 if nothing was merged.
     """
     try:
         done = _merged((base, ours, theirs), path or ours, label or [], marker_size, style)

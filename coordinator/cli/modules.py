@@ -15,7 +15,7 @@ from coordinator.cli.command_table import MODULES
 from coordinator.commands.signatures import Option, command, declare_group
 from coordinator.words.pickled import Pickled
 
-#: What other programs call it -> what it is called here: in one group or another.
+#: The names of other programs -> our names, in one group or another.
 MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": ("list",),
          "new": ("add",), "create": ("add",), "start": ("up",), "stop": ("down",),
          "log": ("events",), "uninstall": ("remove",), "ask": ("file",),
@@ -27,15 +27,15 @@ MEANT = {"rm": ("cancel",), "remove": ("cancel",), "delete": ("cancel",), "ls": 
          "finish": ("done",), "complete": ("done",), "take": ("claim",),
          "release": ("unlock",), "acquire": ("lock",), "lease": ("lock",), "leases": ("locks",),
          "dashboard": ("status",), "who": ("locks",)}
-#: How like ours a name is that may be a slip (0 to 1): `lokc` is, `release` is not like `replay`.
+#: How similar to ours a mistyped name is (0 to 1): `lokc` is, `release` is not like `replay`.
 NEAR = 0.7
-#: Of the near ones so many are named.
+#: How many similar names are suggested.
 NAMED_MAX = 3
-#: Ids that are typed where a command is to be, by the group -> what is done with one.
+#: Ids typed in the place of a command, by the group -> the command for them.
 _IDS = {"review": ("R-", "coord review show {}"), "task": ("T-", "coord task show {}"),
         "request": ("U-", "coord request list")}
 
-#: How they stand in a list; others follow.
+#: The order in a list; other commands follow.
 ORDER = (
     "trust shims hook init ps down doctor up serve compact help lock unlock renew locks tell "
     "messages regions commit-region merge-file merge-driver impact request agents lost-writes "
@@ -82,7 +82,7 @@ def read_command(words: Sequence[str]) -> None:
 
 
 def read_group(word: str) -> None:
-    """Read in all commands that begin with this word; all there are, where none does."""
+    """Read in all commands that begin with this word; if none does, all commands."""
     modules = [module for module, names in MODULES.items()
                if any(word == name.partition(" ")[0] for name in names)]
     _read(modules or MODULES)
@@ -94,7 +94,8 @@ def _read(modules: Iterable[str]) -> None:
 
 
 def describe_unknown(typed: str, commands: Collection[str]) -> str:
-    """That there is none called `typed` among these, and which may have been meant."""
+    """The message that none of these commands is called `typed`, with the ones that may have been
+    meant."""
     meant = [name for name in MEANT.get(typed, ()) if name in commands]
     near = [*meant, *(name for name in _find_near(typed, commands) if name not in meant)]
     sentence = f"No such command {typed!r}."
@@ -108,8 +109,8 @@ def _find_near(typed: str, commands: Collection[str]) -> list[str]:
 
 
 def suggest_step(group: str, typed: str, commands: Collection[str]) -> str:
-    """What to type where a group of commands was given what its commands are about; empty: nothing
-    of that kind."""
+    """The command to suggest if a group got a thing its commands work on (an id) as a command;
+    empty if that does not apply."""
     begins, shows = _IDS.get(group, ("", ""))
     if begins and typed.upper().startswith(begins) and typed[len(begins):].isdecimal():
         return shows.format(typed)

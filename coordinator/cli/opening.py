@@ -1,7 +1,7 @@
-"""Opening a screen where there is a terminal for it, and Textual to draw it.
+"""Opening a screen, if the terminal and Textual allow it.
 
-Owns when a screen can be had, and what is said where it cannot. Textual itself is imported only in
-that moment, by the room `cli/screens/`.
+The module decides when a screen is possible, and says why if it is not. Only the room
+`cli/screens/` imports Textual, when a screen opens.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import sys
 
 from coordinator.cli.app import complain
 
-#: How it is had where it is missing.
+#: How to install the missing screen.
 MISSING = ("The screen needs Textual, which is not installed here: `python -m pip install textual` "
            "in the environment of coord (`pipx inject coord textual`).")
 
 
 def on_a_terminal() -> bool:
-    """Whether somebody sits before a terminal that can draw."""
+    """Whether a person is at a terminal that can draw."""
     return sys.stdin.isatty() and sys.stdout.isatty() and not _cannot_draw()
 
 
@@ -28,8 +28,8 @@ def _cannot_draw() -> bool:
 
 
 def opened(name: str) -> bool:
-    """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed.
-    False: it cannot be had here, and that was said where nobody could know why."""
+    """Open the screen of this name (a module of `cli/screens/`) and wait until it is closed. False
+    if this terminal cannot show it; the reason is printed if it is not obvious."""
     if not on_a_terminal():
         if sys.stdin.isatty() and sys.stdout.isatty():
             complain("coord: TERM says that this terminal cannot draw a screen; `coord status` and "

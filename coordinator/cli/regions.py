@@ -41,7 +41,7 @@ def regions(
     nested: Annotated[bool, Option("Also the definitions inside of functions.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What a file is divided into, by name: what can be leased alone, `FILE::NAME`."""
+    """List the regions of a file, by name: what can be leased alone, `FILE::NAME`."""
     path, name, _ = placed(file, "regions")
     data = text_of(path, file, "regions")
     with _asking() as outlines:
@@ -149,7 +149,7 @@ def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Out
 
 
 def _content_hash(outline: Outline, region: Region, data: bytes) -> str:
-    """As a lease tells it, and as a commit is made from it."""
+    """The hash that leases tell, and that commits are based on."""
     from coordinator.regions.outline import bare
 
     whole = data if region.kind == "header" else bare(outline, data[region.start:region.end])
@@ -174,8 +174,8 @@ def _lines(region: Region) -> str:
 
 
 def placed(typed: str, command: str) -> tuple[str, str, str]:
-    """The real path of what was typed, its name from the root, and that root: of the repository,
-    or of the worktree that the command stands in.
+    """The real path of the typed name, its name from the root, and that root: of the repository, or
+    of the linked worktree that contains the working directory.
 
     Raises:
         Refusal: INVALID, OUTSIDE_REPO.
@@ -187,7 +187,7 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
     path = os.path.realpath(
         typed if below == typed
         else os.path.join(root_in_worktree(root, cwd), below))  # noqa: PTH118
-    # (A linked worktree may lie in the repository's own folder, as those of a launch do.)
+    # A linked worktree may be inside the repository's own folder, as a launch's are.
     for top in (root_in_worktree(root, os.path.dirname(path)), str(root)):  # noqa: PTH120
         base = os.path.realpath(top).rstrip("/") + "/"
         if path.startswith(base):
@@ -260,7 +260,7 @@ def propose(
     retry: Annotated[bool, Option("Where others hold it: keep it, and try again.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Change a file, region or key without a lease, if nobody has changed it since you read it."""
+    """Change a file, region or key without a lease, unless it has changed since you read it."""
     if (content is not None) + (patch is not None) + delete != 1:
         raise Refusal(
             Code.INVALID, f"{resource}: say what it is to be by one of --from, --patch and "

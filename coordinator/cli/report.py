@@ -26,15 +26,15 @@ from coordinator.resources import page_folder
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Spans that a saved report has, and parts of its time that demand is told for: it cannot ask for
-#: more when it is zoomed.
+#: The limits of a saved report: spans, and parts of its time for which demand is given. A zoomed
+#: report cannot ask for more.
 SPANS, PARTS = 5000, 480
-#: Where the template takes its data.
+#: The place of the data in the template.
 DATA = '<script type="application/json" id="saved">{}</script>'
 
 
 class Saved(msgspec.Struct):
-    """What a saved report shows (`web/src/report.tsx`)."""
+    """The content of a saved report (`web/src/report.tsx`)."""
 
     title: str
     timeline: rq.TimelineReply
@@ -107,7 +107,7 @@ def report(
 
 
 def _find_span(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:
-    """(title, since, until) of what is asked for.
+    """(title, since, until) of the requested span.
 
     Raises:
         Refusal: INVALID: there is no such launch, or there are several.
@@ -140,7 +140,7 @@ def _write(file: Path, text: str) -> None:
 
 def _show(title: str, report_reply: rq.ReportReply) -> None:
     columns = width() or PIPE_COLUMNS
-    tasks = report_reply.tasks.get("done", 0)  # (of agents only some are listed)
+    tasks = report_reply.tasks.get("done", 0)  # of agents only some are listed
     say(f"{title}: {span(report_reply.span_s)}, {tasks} {'task' if tasks == 1 else 'tasks'} done")
     say(f"Lost to waiting: {_spent(report_reply.stood_s)} (waited in all: "
         f"{_spent(report_reply.waited_s)})")
@@ -174,8 +174,8 @@ def _times(count: int) -> str:
 
 
 def _chart(title: str, rows: Sequence[tuple[str, float, str]], columns: int) -> None:
-    """A bar for each row, beside its name and what it says; no line is longer than the terminal
-    is wide, and no number is cut."""
+    """Print a bar for each row, beside its name and its words. No line is wider than the terminal,
+    and no number is cut."""
     shell = here()
     shell.say("")
     shell.say(title, "bold")

@@ -64,7 +64,8 @@ def restore(state: StateDir, as_json: bool) -> int:
 
 
 def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
-    """What came back, and how what was there before is called now; empty: nothing was."""
+    """Restore the database. Returns what came back, and the new name of the earlier file; empty if
+    there was none."""
     now = now_iso()
     copy = whole_copy(state)
     fresh = folder / "fresh.sqlite3"
@@ -98,8 +99,8 @@ def _restore(state: StateDir, folder: Path) -> tuple[salvage.Rescue, str]:
 
 
 def _empty(folder: Path) -> Path:
-    """A database as a coordinator begins with: where no backup tells, it shows where in the damaged
-    one things lie."""
+    """Make a database as a new coordinator has it. Without a backup, it shows where things are in
+    the damaged one."""
     pattern = folder / "pattern.sqlite3"
     open_writer(pattern).close()
     return pattern

@@ -1,5 +1,7 @@
-"""The page of one review in colours, as a terminal shows it; its words are in
-`coordinator/commands/review_page.py`. Nobody is asked here, and nothing printed.
+"""The page of one review in colours, as a terminal shows it.
+
+Its words are in `coordinator/commands/review_page.py`. The module sends no request and prints
+nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from coordinator.words import requests as rq
 
 
 def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
-    """The lines of the page. `beside`: the width for differences in two columns; None: below each
-    other."""
+    """The lines of the page. `beside`: the width for differences in two columns; None: one column.
+    """
     for part in parts(row):
         if isinstance(part, str):
             yield Text(part)

@@ -48,12 +48,12 @@ from coordinator.slices.review import commands as bodies
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: What git gives to its pager, where the person has not set them.
+#: The environment that git gives to its pager, unless the person has set it.
 FOR_PAGERS = {"LESS": "FRX", "LV": "-c"}
 
 
 def pager() -> str | None:
-    """The command (for `sh -c`); None: nothing is paged here."""
+    """The pager's command (for `sh -c`); None if output is not paged."""
     if not (sys.stdout.isatty() and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -144,7 +144,7 @@ def keep(
         "--from")] = None,
     note: Note = "", as_json: AsJson = False,
 ) -> int:
-    """The work is good as it stands, or as you have edited it; its task is done."""
+    """Keep the work as it is, or as you have edited it; its task is done."""
     return _decide("keep", reviews, file, hunk, note, as_json, edited)
 
 
@@ -159,7 +159,8 @@ def revert(
 
 @command("review reassign")
 def reassign(reviews: ReviewIds, note: ForTheNext = "", as_json: AsJson = False) -> int:
-    """The next agent starts from the partial work, and is told what was being done."""
+    """Give the task back: the next agent starts from the partial work, and reads what was being
+    done."""
     return _decide("reassign", reviews, None, None, note, as_json)
 
 
@@ -221,17 +222,17 @@ def _print_verdict(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
 
 
 def _rest(review: str) -> str:
-    """What a verdict on a part has left: a renamed file may be in both."""
+    """The names of what a verdict on a part has left. A renamed file may be in both."""
     try:
         names = [path(file.path) for file in ask(rq.ReviewShow(review=review)).files]
-    except Refusal:  # the verdict stands, whatever is the matter now
+    except Refusal:  # the verdict holds, even if this question fails
         return "the rest"
     more = len(names) - REST_MAX
     return ", ".join(names[:REST_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 def _tell_of_branch(verdict: rq.Verdict, row: rq.Review, place: str) -> None:
-    """Where the branch of a linked worktree has what a verdict was about, and yours has not."""
+    """Tell where a linked worktree's branch has the judged work and the person's branch has not."""
     root = locate_root()
     git, own = Git(Path(place)), Git(root)
     branch = (git.branch() or "refs/heads/ITS-BRANCH").removeprefix("refs/heads/")

@@ -1,7 +1,7 @@
 """`coord run`: an agent's own CLI in a session that is kept current, its terminal untouched.
 
-Owns what happens before the agent's program takes this process over: nothing of coord stays between
-it and its terminal. Its end is seen by the sessions' keeper.
+The module owns everything before the agent's program takes this process over. Nothing of coord
+stays between the program and its terminal. The sessions' keeper notices its end.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def run(
     """Start an agent's own CLI so that it cannot write what others hold.
 
     What others hold is read-only for it and for all that it starts, as long as they hold it, also
-    for a command that runs already. Nothing else differs: no command is rewritten, and its own
-    rules, prompts and terminal are as they always are.
+    for a command that already runs. Nothing else differs: no command is rewritten, and its own
+    rules, prompts and terminal are as always.
     """
     if profile.startswith("-"):
         raise Refusal(Code.INVALID, f"`coord run` has no option {profile}. Nothing was started.",
@@ -82,17 +82,17 @@ def _brought(profile: str, root: Path, arguments: list[str]) -> session_wiring.B
 
 
 def _is_wanted(root: Path) -> bool:
-    """Whether what is typed in this folder is to run in a session."""
+    """Whether programs typed in this folder run in a session."""
     return is_prepared(str(root)) and load(root).settings.hooks.confine
 
 
 def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> NoReturn:
     """
     Raises:
-        Refusal: there can be none; nobody was registered.
+        Refusal: there can be none; no agent was registered.
     """
     with Client(agent=profile, profile=profile) as client:
-        orders.connect(start=True).close()  # outside of all sessions, where it has power over them
+        orders.connect(start=True).close()  # outside of all sessions, with power over them
         agent = client.register(description=f"coord run {profile}")
         try:
             environment = _environment(client) | more
@@ -115,7 +115,7 @@ def _become(words: list[str], environment: dict[str, str]) -> NoReturn:
 
 
 def _program(profile: Profile) -> list[str]:
-    """As a person types it; nothing if the profile leaves that open."""
+    """The program as a person types it; empty if the profile leaves it open."""
     return [profile.command[0]] if profile.command and "{" not in profile.command[0] else []
 
 
@@ -130,18 +130,18 @@ def _find_program(profile: str, words: list[str]) -> list[str]:
         refusal, code = missing(words[0])
         fail(refusal)
         raise EndedError(code)
-    # As it was typed, if that is not a shim: the program may look at how it was called.
+    # As typed, unless it is a shim, because a program may look at its own name.
     return [program, *words[1:]] if shims.hides(words[0]) else words
 
 
 def _environment(client: Client) -> dict[str, str]:
-    """As it is, and who the agent is for `coord` and its hooks."""
+    """The environment, with the agent's identity for `coord` and its hooks."""
     state = StateDir(client.root)
     mine = os.environ
     return {
         **mine,
         "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
         "COORD_AGENT_TOKEN": str(client.token), "COORD_SOCKET": str(state.socket()),
-        # At its end: only where there is no `coord` on it already.
+        # At the end: only used if there is no other `coord`.
         "PATH": f"{mine.get('PATH', os.defpath)}{os.pathsep}{state.bin}",
     }

@@ -1,7 +1,7 @@
-"""`coord init --separate`: a coordinator of its own for a folder that lies in another's ground.
+"""`coord init --separate`: a coordinator of its own for a folder inside another coordinator's.
 
-The one around is stopped meanwhile and its lock is held, so that it cannot grant anything in that
-folder between the look at what it has granted there and the moment from which it is apart.
+The outer coordinator is stopped meanwhile and its lock is held. So it cannot grant anything in that
+folder between the check of its grants there and the separation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LEASES_MAX = 1_000_000
 
 def separate(start: Path) -> tuple[Path, Path]:
     """Give the git repository around `start` (outside of any: `start` itself) a coordinator of its
-    own; its root, and that of the coordinator around.
+    own. Returns its root, and that of the coordinator around.
 
     Raises:
         Refusal: INVALID: nothing is around it; LOCKED: something in it is held there; STORAGE.
@@ -57,7 +57,7 @@ def separate(start: Path) -> tuple[Path, Path]:
     state, upper = StateDir(sayable(root)), StateDir(around)
     try:
         name = str(root.relative_to(around))
-        _check_free(upper, name)  # a refusal stops nobody's coordinator
+        _check_free(upper, name)  # refuse before any coordinator is stopped
         with _standing_still(upper) if is_prepared(str(around)) else nullcontext():
             _check_free(upper, name)
             state.create(separate=around)
@@ -91,13 +91,13 @@ def _standing_still(state: StateDir) -> Iterator[None]:
             with take_lock(state):
                 yield
                 return
-        except Refusal as refusal:  # somebody has started it again at once
+        except Refusal as refusal:  # it was started again at once
             if refusal.code is not Code.BAD_TRANSITION or not left:
                 raise
 
 
 def _check_free(upper: StateDir, name: str) -> None:
-    """That nobody holds, or waits for, anything in the folder, or a lease that covers it."""
+    """Check that no agent holds, or waits for, anything in the folder or a lease that covers it."""
     if not upper.database.exists():
         return
     wanted = resource_names.resource(name, "dir")
@@ -111,7 +111,7 @@ def _check_free(upper: StateDir, name: str) -> None:
                  for waiter in view.each(WaiterRow, "waiters_all")
                  for row in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id)
                  if overlaps(wanted, as_resource(row.name, row.kind, row.scope))]
-    except apsw.SQLError:  # its tables are about to be made, or whoever began was killed
+    except apsw.SQLError:  # its tables do not exist yet, or their maker was killed
         return
     finally:
         db.close()

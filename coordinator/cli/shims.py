@@ -25,10 +25,10 @@ def install(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put shims named as agents' programs into a folder, for you to put first on PATH.
+    """Put shims named like agents' programs into a folder, for you to put first on PATH.
 
-    In a repository that uses coord, an agent that is typed as always then runs in a session like
-    that of `coord run`; elsewhere the real program runs at once.
+    In a repository that uses coord, an agent typed as always then runs in a session like that of
+    `coord run`; elsewhere the real program runs at once.
     """
     programs = shims.programs(profile for profile in profiles(locate_root())
                            if is_packaged(profile.name))
@@ -62,7 +62,7 @@ def _check_programs(wanted: Iterable[str], startable: Collection[str]) -> None:
 
 @command("shims remove")
 def remove(as_json: AsJson = False) -> None:
-    """Take coord's shims away; the agents are what they were."""
+    """Take coord's shims away; the agents are as before."""
     people_only("taking coord's shims away", "Ask the person who runs coord.", typed=True)
     gone = shims.remove()
     if as_json:
@@ -76,12 +76,12 @@ def remove(as_json: AsJson = False) -> None:
 
 def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
           asks: bool) -> list[str]:
-    """Shims for agents that were just wired, if a person wants them; what is left to be told.
+    """Offer a person shims for the agents that were just wired. Returns notes to print.
 
     Args:
         root: the repository that they were wired for; None: all of them.
         wanted: what was said on the command line; None: nothing.
-        asks: whether somebody may be asked.
+        asks: whether a person may be asked.
     """
     lacking = {program: profile for program, profile in shims.programs(wired).items()
                if shims.real(program) and program not in shims.installed()}
@@ -102,7 +102,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
 
 
 def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path | None) -> list[str]:
-    """Which programs' commands can still write what others hold."""
+    """The note about programs whose commands can still write what others hold."""
     free = [program for program in lacking if not any(
         program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
         for profile in wired)]
@@ -111,7 +111,7 @@ def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path |
 
 
 def _list_left(made: list[str]) -> list[str]:
-    """What is left for a person to do."""
+    """The steps left for a person."""
     hidden = [text for text in made if not shims.hides(text)]
     if not hidden:
         return []

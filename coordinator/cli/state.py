@@ -129,8 +129,8 @@ def _tell_applied(owner: Owner, key: str, applied: int) -> None:
 
 
 def _check_free(session: Client, key: str) -> None:
-    """That the name which a person gives does not hold the key itself: the owner is an agent of its
-    own, which that would keep out.
+    """Check that the name given by a person does not hold the key itself. The owner is an agent of
+    its own, which that lease would keep out.
 
     Raises:
         Refusal: LOCKED.
@@ -142,7 +142,7 @@ def _check_free(session: Client, key: str) -> None:
 
 
 def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
-    """What the command prints, as JSON; it has so many seconds.
+    """Run the command and return its output, read as JSON. `limit`: its seconds.
 
     Raises:
         ChangeRefused: it says no for good. ChangeFailed: it failed, or took too long.
@@ -169,7 +169,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
-    """Nothing that the command has started outlives it."""
+    """End everything that the command has started."""
     try:
         os.killpg(started.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -179,5 +179,5 @@ def _end(started: subprocess.Popen[bytes]) -> None:
 
 
 def _given(text: str) -> str:
-    """What was typed, or is read from standard input."""
+    """The typed text, or standard input."""
     return sys.stdin.read() if text == "-" else text

@@ -26,7 +26,7 @@ from coordinator.words import requests as rq
 from coordinator.words import texts
 from coordinator.words.refusals import Code, Refusal
 
-#: What the styles of lines are to Rich.
+#: Rich's style of each kind of line.
 STYLES = {"title": "bold cyan"}
 
 
@@ -40,8 +40,8 @@ def show_status(**values: Any) -> None:
 
 
 def _watch(events: int) -> None:
-    """Redraw in place each second until `q` or Ctrl-C. A coordinator that was stopped is not
-    started again: whoever stopped it meant it. If another hand starts it, the watching goes on."""
+    """Redraw in place each second until `q` or Ctrl-C. A stopped coordinator is not started again,
+    because somebody meant to stop it. The screen continues if another command starts it."""
     console = out()
     if not console.is_terminal and not sys.stdout.isatty():
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
@@ -73,8 +73,8 @@ def _watch(events: int) -> None:
 
 @contextlib.contextmanager
 def _drawing(console: Console) -> Iterator[Callable[[Text, str], None]]:
-    """Draws a picture, given with what it is about: in place; or, on a terminal that can only go
-    on, below the last one when it is about something else."""
+    """Gives a function that draws a picture with its subject: in place; or, on a terminal that
+    cannot, below the last one if the subject is new."""
     if os.environ.get("TERM", "") in ("", "dumb", "unknown"):
         last = ""
 
@@ -92,7 +92,7 @@ def _drawing(console: Console) -> Iterator[Callable[[Text, str], None]]:
 
 
 def _moved(reply: rq.StatusReply) -> str:
-    """What is another when something has happened: not the instants that only pass."""
+    """A fingerprint that changes when something happens, not when only time passes."""
     return repr([[row.text for row in reply.events], sorted(reply.tasks.items()), waiting(reply),
                  [(row.agent, row.state) for row in reply.agents],
                  [row.resource for row in reply.leases]])
@@ -100,8 +100,8 @@ def _moved(reply: rq.StatusReply) -> str:
 
 @contextlib.contextmanager
 def watched_keys() -> Iterator[Callable[[float], str]]:
-    """Gives what waits so many seconds for a key (empty: none came). Without a terminal to type at
-    it waits only."""
+    """Gives a function that waits so many seconds for a key (empty: none came). Without a terminal
+    it only waits."""
     if not sys.stdin.isatty():
         def none(seconds: float) -> str:
             time.sleep(seconds)

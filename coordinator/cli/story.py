@@ -19,7 +19,7 @@ from coordinator.words.texts import counted
 
 @in_program("events")
 def print_events(**values: Any) -> None:
-    """Print the log, and go on as it grows where that is wanted."""
+    """Print the log, and follow it if that is wanted."""
     if not values["follow"]:
         carry_out(bodies.events, **values)
         return

@@ -65,7 +65,7 @@ def import_request(file: str, form: str | None = None) -> rq.TaskImport:
     """
     chosen = _form(form) if form else None
     try:
-        if not file:  # (as a path it would be the folder)
+        if not file:  # as a path it would be the folder
             raise FileNotFoundError(file)
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
     except FileNotFoundError:
@@ -163,7 +163,7 @@ HEAD = """\
 # A field that you take out has its default again. Leave all as it is to change nothing.
 """
 FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
-#: How often a change is sent again because something else of the task has changed meanwhile.
+#: How often a change is sent again because something else of the task has changed.
 TRIES = 5
 
 
@@ -215,7 +215,7 @@ def edit(
         changes = _changes(before, after)
         made = _sent(row, changes) if changes else row
     except Refusal as refusal:
-        there = kept.read_bytes() if kept.exists() else None  # (an editor may have removed it)
+        there = kept.read_bytes() if kept.exists() else None  # an editor may have removed it
         if there is None or (begin is None and there == before.encode()):
             kept.unlink(missing_ok=True)
         else:

@@ -1,8 +1,7 @@
-"""`coord trust`: what lies in the repository and runs commands or weakens protection, shown to a
-person and trusted, or not.
+"""`coord trust`: a person trusts parts of a repository that run commands or weaken protection.
 
-Owns what is shown and asked. What needs trust is known to profiles and settings; who has it, to
-`files/trusted.py`. An agent is never asked.
+The module decides what is shown and asked. Profiles and settings know what needs trust, and
+`files/trusted.py` what has it. An agent is never asked.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     what: str
     data: bytes
-    """What is trusted: exactly these bytes."""
+    """Exactly the bytes to trust."""
     says: list[str]
-    """What it does, a sentence each."""
+    """What it does, one sentence each."""
     text: str
-    """What a person reads of it."""
+    """The text that a person reads."""
 
 
 @command("trust")
@@ -99,7 +98,7 @@ def heed(root: Path, name: str) -> None:
     terminal is asked.
 
     Raises:
-        Refusal: UNTRUSTED: nobody is there to be asked, or the answer was no.
+        Refusal: UNTRUSTED: nobody can be asked, or the answer was no.
     """
     what = f"{profiles.OWN}/{name}.toml"
     for subject in untrusted(root):
@@ -114,7 +113,7 @@ def heed(root: Path, name: str) -> None:
 
 
 def untrusted(root: Path) -> Iterator[Subject]:
-    """What this repository brings and nobody trusted.
+    """The parts of this repository that nobody has trusted yet.
 
     Raises:
         Refusal: INVALID, STORAGE: it cannot be read.
@@ -132,10 +131,10 @@ def untrusted(root: Path) -> Iterator[Subject]:
 
 
 def ask_for(root: Path, subject: Subject, *, yes: bool = False) -> bool:
-    """Show a person what it is, and ask; whether it is trusted now.
+    """Show it to a person, and ask. Returns whether it is trusted now.
 
     Raises:
-        Refusal: UNTRUSTED: nobody is there to be asked.
+        Refusal: UNTRUSTED: nobody can be asked.
     """
     say(f"{subject.what} of {root}:")
     for sentence in subject.says:

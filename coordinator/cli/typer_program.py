@@ -56,7 +56,7 @@ def find_name(context: Any) -> str:
 
 
 def build_program() -> Any:
-    """What parses all commands that were read in."""
+    """Build the parser of all commands that were read in."""
     return typer.main.get_command(_build_group(""))
 
 
@@ -109,7 +109,7 @@ def _make_place(parameter: Parameter) -> Place:
     kind: Any = parameter.type
     default = parameter.default
     if parameter.choices:
-        make_enum: Any = Enum  # it is made of what was declared
+        make_enum: Any = Enum  # made of the declared choices
         kind = make_enum(parameter.name, {word: word for word in parameter.choices}, type=str)
         default = default and kind(default)
     if parameter.many:

@@ -18,7 +18,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code
 
-#: How often it is asked whether a verification is over (seconds).
+#: How often to ask whether a verification is over (seconds).
 ASK_S = 0.3
 LINES_MAX = 15
 

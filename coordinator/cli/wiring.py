@@ -50,11 +50,11 @@ def agreed(
     root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool = False,
     guard: bool = False,
 ) -> Plans | None:
-    """Show what would change and ask, for each; nothing is written. None: no to all of it. `guard`:
-    git's hooks are going to be asked about, too.
+    """Show each change and ask about it; write nothing. None if all were declined. `guard`: git's
+    hooks will be asked about, too.
 
     Raises:
-        Refusal: INVALID: nobody is there to be asked; all that would change was shown.
+        Refusal: INVALID: nobody can be asked; all changes were shown.
     """
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(profile, list(wirer.plan(profile))) for profile in wanted]
@@ -76,7 +76,7 @@ def agreed(
 
 
 def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
-    """Write what was agreed to; the files that were changed."""
+    """Write the agreed changes. Returns the changed files."""
     wirer = Wirer(StateDir(root), Path.home(), user=user)
     changed: list[Path] = []
     for profile, changes in plans:
@@ -116,7 +116,7 @@ def unwire(
 
 
 def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
-    """Let git pass over settings files that coord has made; what a person should know of them."""
+    """Make git ignore settings files that coord has made. Returns notes for a person."""
     made = Wirer(StateDir(root), Path.home()).made()
     result = []
     if passed := exclude.put_in(root, [path for path in changed if path in made]):
@@ -135,8 +135,9 @@ def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
 
 
 def guard_in(root: Path, *, yes: bool, diff: bool = False) -> list[str]:
-    """Put the guard into git's hooks of this clone, shown and asked for like a wiring; what a
-    person should know of it. Hooks that others have too are left to `coord guard install`."""
+    """Put the guard into git's hooks of this clone, after a person has seen it and agreed, like a
+    wiring. Returns notes for a person. Hooks shared with others are left to `coord guard install`.
+    """
     try:
         found_hooks = git_hooks.find_hooks(root)
     except Refusal as refusal:
@@ -202,7 +203,7 @@ def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[s
 
 
 def _find_hooks(root: Path) -> list[git_hooks.Hook]:
-    """The hooks that git looks for in this clone; none where that cannot be told."""
+    """The hooks that git runs in this clone; empty if git cannot be asked."""
     try:
         return git_hooks.find_hooks(root)
     except Refusal:
@@ -217,8 +218,8 @@ def _lacking(root: Path) -> list[git_hooks.Hook]:
 
 
 def _hooks_of(root: Path) -> list[git_hooks.Hook]:
-    """The hooks of this clone that `guard_in` has put the guard into. Nothing outside of it: what
-    is recorded may have come with the folder, and name another."""
+    """The hooks of this clone that `guard_in` has put the guard into. Only inside it, because the
+    record may have come with the folder, and name another one."""
     recorded = git_hooks.read_recorded(root)
     names = {Path(text).name for text in recorded}
     here = [hook for hook in _find_hooks(root) if hook.name in names]
@@ -234,7 +235,7 @@ def _note_guarded(root: Path, paths: Sequence[str]) -> None:
 
 
 def _show(text: str, whole: bool, yes: bool) -> None:
-    """What changes of a file, or would: its difference, or a line about it."""
+    """Show the changes of a file: the difference, or a line about it."""
     if whole:
         sys.stdout.write(texts.harmless(text))
         return
@@ -252,16 +253,16 @@ def _show(text: str, whole: bool, yes: bool) -> None:
 
 
 def _is_alone(yes: bool) -> bool:
-    """Whether nobody said yes beforehand, nor is there to be asked."""
+    """Whether nobody agreed in advance and nobody can be asked."""
     return not yes and not sys.stdin.isatty()
 
 
 def _show_all(plans: Plans, guarded: Sequence[git_hooks.Hook], whole: bool,
               remove: bool = False) -> None:
-    """Where nobody can be asked: all that would change, and not only what would be asked first.
+    """Show all changes if nobody can be asked, not only the first.
 
     Raises:
-        Refusal: INVALID, if that is anything, and nobody only wanted to see it (`whole`).
+        Refusal: INVALID, if there are changes that nobody only wanted to see (`whole`).
     """
     changes = [change for _, some in plans for change in some]
     if not changes:
@@ -293,7 +294,8 @@ def _agreed(what: str, files: int, remove: bool = False) -> bool:
 
 
 def live(root: Path, profile: Profile) -> str | None:
-    """Whether a hook of this profile really reaches the coordinator: what is wrong, or None."""
+    """Check that a hook of this profile really reaches the coordinator. Returns what is wrong, or
+    None."""
     state = StateDir(root)
     assert profile.hooks is not None
     event = {"claude": "", "gemini": "", "copilot": ":doctor", "plain": ":doctor"}

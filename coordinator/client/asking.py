@@ -18,7 +18,7 @@ import msgspec
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import REQUEST_BYTES_MAX, harmless
 
-if TYPE_CHECKING:  # (a connection alone starts without them)
+if TYPE_CHECKING:  # a connection alone starts without them
     from coordinator.words import requests as rq
 
 R = TypeVar("R")
@@ -29,14 +29,14 @@ PROTOCOL = 1
 STARTS = 3
 #: A reply that takes longer than this (beyond a request's own wait) means that the daemon hangs.
 REPLY_TIMEOUT_S = 120.0
-#: How long a broken connection is made anew before the daemon is said to be down.
+#: How long a client tries to connect again before it calls the daemon down.
 RECONNECT_S = 10.0
 
 #: Operations that take their time where much has to be done (seconds).
 SLOW_S = {"compact": 3600.0, "review_decide": 600.0, "review_undo": 600.0}
-#: Those that may be asked twice without harm, should the connection break while it is answered.
-#: (Not `acquire`: the second answer would say that the lease was held before, and no body of
-#: `lease` would give it back.)
+#: Requests that may be sent twice without harm if the connection breaks before the answer. Not
+#: `acquire`: the second answer would say that the lease was held before, and no body of `lease`
+#: would give it back.
 REPEATABLE = frozenset({"renew", "heartbeat", "join", "sweep"})
 encode = msgspec.json.Encoder().encode
 
@@ -51,7 +51,7 @@ class Answered(msgspec.Struct):
 
 
 class Question(NamedTuple):
-    """What is asked, and how.
+    """A request, and how it is sent.
 
     Attributes:
         again: it may be sent once more when the connection breaks while it is answered.
@@ -70,11 +70,11 @@ class Question(NamedTuple):
 
 
 class HangUps:
-    """How often a client has hung up on what it had asked, on all its connections."""
+    """How often a client has hung up on its questions, on all its connections."""
 
     def __init__(self) -> None:
         self.count = 0
-        #: Nothing is asked any more.
+        #: Whether all later questions are refused.
         self.for_good = False
 
     def add(self, for_good: bool) -> None:
@@ -149,7 +149,7 @@ def encoded(request: rq.Request[Any]) -> bytes:
             raise Refusal(Code.INVALID, f"{request.op}: `{field}` must be text, not bytes. "
                           "Nothing was done.", next="Decode it first.", field=field)
     try:
-        # One line each: what somebody has laid out in several has its line feeds between its parts.
+        # One line each: a request laid out in several has line feeds between its parts.
         return encode(request).replace(b"\n", b" ")
     except UnicodeEncodeError as bad:  # a word of the command line, say, with such a byte in it
         raise no_unicode(
@@ -157,7 +157,7 @@ def encoded(request: rq.Request[Any]) -> bytes:
 
 
 def check_body(resources: Sequence[Any], ttl: Any, wait: Any = 0.0, stall: Any = None) -> None:
-    """What a body is begun with, before anything is acquired for it.
+    """Check the arguments of a body before anything is acquired for it.
 
     Raises:
         Refusal: INVALID: a resource that is no text, or a time that is no number (seconds).
@@ -187,10 +187,10 @@ def _wrong(field: str, what: str, value: Any) -> Refusal:
 
 
 def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, str | None]:
-    """(how long its answer may take beyond a plain one's (seconds), whether it may be asked twice
-    without harm, the idempotency key that it is asked under)."""
+    """(the extra time for its answer, beyond a plain one's (seconds); whether it may be sent twice
+    without harm; its idempotency key)."""
     kind = type(request)
-    wait = getattr(request, "wait_s", 0.0)  # what is no number is refused when it is asked
+    wait = getattr(request, "wait_s", 0.0)  # a value that is no number is refused later
     wait_s = float(wait if isinstance(wait, int | float) else 0.0) + SLOW_S.get(kind.op, 0.0)
     repeatable = not kind.writes or kind.op in REPEATABLE
     if key is None and not repeatable:
@@ -200,7 +200,7 @@ def how_asked(request: rq.Request[Any], key: str | None) -> tuple[float, bool, s
 
 
 class Asking(ABC):
-    """Whoever asks, and waits for the answer."""
+    """The blocking side that asks, and waits for the answer."""
 
     @abstractmethod
     def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
@@ -212,7 +212,7 @@ class Asking(ABC):
 
 
 class AsyncAsking(ABC):
-    """Whoever asks, and awaits the answer."""
+    """The asynchronous side that asks, and awaits the answer."""
 
     @abstractmethod
     async def call(self, request: rq.Request[R], *, key: str | None = None) -> R:
@@ -227,7 +227,7 @@ def here() -> str:
     """The directory that relative paths begin at.
 
     Raises:
-        Refusal: INVALID: it is not there any more.
+        Refusal: INVALID: it is gone.
     """
     try:
         return os.getcwd()  # noqa: PTH109

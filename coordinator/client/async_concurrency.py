@@ -24,7 +24,8 @@ _PARENTS: list[AsyncWire] = []
 
 
 class AsyncConnections:
-    """Those of one client: a common one for whatever is answered at once, others for who waits."""
+    """The connections of one client: a common one for immediate answers, others for waiting
+    questions."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self.wire = wire
@@ -35,13 +36,13 @@ class AsyncConnections:
         return contextlib.nullcontext(self.wire)
 
     def another(self) -> AsyncWire:
-        """A connection for whoever asks for it alone; `end` closes it."""
+        """A connection for one caller alone; `end` closes it."""
         wire = self.wire.another()
         self._others.add(wire)
         return wire
 
     async def end(self, wire: AsyncWire) -> None:
-        """Nobody needs this one any more."""
+        """Close a connection that is not needed any longer."""
         await wire.close(for_good=True)
 
     async def close(self) -> None:
@@ -55,20 +56,20 @@ class AsyncConnections:
             wire.hang_up()
 
     def start_anew(self) -> None:
-        """This process was forked: its parent goes on with those that there are."""
+        """Begin with new connections in a forked process. The parent keeps the old ones."""
         _PARENTS.append(self.wire)
         self.__init__(self.wire.another())  # type: ignore[misc]
 
 
 class AsyncRenewing:
-    """Renews a lease by a task, until the lease says that it is over, or is nobody's any more."""
+    """Renews a lease by a task, until the lease says that it is over, or until it is garbage."""
 
     def __init__(self, renew: Renew, every_s: float) -> None:
         self._task = asyncio.create_task(
             self._renew(weakref.WeakMethod(renew), every_s), name="coord-renew")
 
     async def stop(self) -> None:
-        """Renew no more; what is just asked is called off."""
+        """Stop renewing; a running question is cancelled."""
         self._task.cancel()
         await asyncio.wait([self._task])
 
@@ -83,12 +84,12 @@ class AsyncRenewing:
 
 
 class AsyncChecked:
-    """What a body may ask of its lease without awaiting."""
+    """A body's view of its lease that needs no awaiting."""
 
     _check_known: Callable[[], None]
 
     def check(self) -> None:
-        """By its last renewal; `confirm` asks.
+        """Check by the last renewal; `confirm` asks.
 
         Raises:
             LeaseLost: the lease is known to have ended, or was not confirmed in time.
@@ -104,7 +105,8 @@ def run_body(begin: Callable[[Callable[[], bool]], AsyncIterator[T]],
 
 async def to_the_end(work: Callable[P, Coroutine[Any, Any, T]], *args: P.args,
                      **kwargs: P.kwargs) -> T:
-    """What this gives, done whole whoever is cancelled meanwhile; then the cancellation goes on."""
+    """Finish `work` even if the caller is cancelled meanwhile, and return its result. The
+    cancellation follows then."""
     task = asyncio.ensure_future(work(*args, **kwargs))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -1,7 +1,7 @@
 """The wire to the daemon: a question out, its answer in, through broken connections and restarts.
 
-Starts a coordinator where none runs. Speaks only to a socket in a folder of this user's own, and to
-a daemon that this user runs. How bytes go out and come in is the transport's.
+It starts a coordinator if none runs. It speaks only to a socket in a folder of this user's own, and
+to a daemon that this user runs. The transport sends and receives the bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from coordinator.client.locating import try_to_reach
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a connection may take (seconds): the daemon is there and takes no more for now.
+#: How long a connection may take (seconds) if the daemon is there and accepts none for now.
 CONNECT_S = 5.0
 
 
@@ -40,7 +40,7 @@ class AsyncWire:
         self.state = state
         self.hang_ups = hang_ups or HangUps()
         self.token = token
-        #: Whether a daemon is started where none runs; may be changed at any time.
+        #: Whether to start a daemon if none runs; may be changed at any time.
         self.autostart = autostart
         self._starting = starting
         #: Whether a daemon was to be started, and none could be.
@@ -53,19 +53,19 @@ class AsyncWire:
         self._closed = False
 
     def another(self) -> AsyncWire:
-        """A connection of its own, for the same agent."""
+        """A further connection, for the same agent."""
         return AsyncWire(
             self.state, token=self.token, autostart=self.autostart, starting=self._starting,
             hang_ups=self.hang_ups)
 
     @property
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         return self._link.process() if self._link is not None else 0
 
     async def open(self, *, prepares: bool = True) -> AsyncLink:
-        """Connect, starting the daemon when there is none. `prepares`: also where there is no
-        `.coord` yet, which is then made.
+        """Connect, and start the daemon if there is none. `prepares`: also without a `.coord`,
+        which is then made.
 
         Raises:
             Refusal: DAEMON_DOWN, or why it could not start.
@@ -81,7 +81,7 @@ class AsyncWire:
 
     async def take(self, sock: socket.socket) -> None:
         """Speak over this connection."""
-        # (An exception may come between any two lines: a connection is there whole, or not.)
+        # An exception may come between any two lines: a connection is there whole, or not.
         self._link = await open_link(sock)
 
     def _check_open(self) -> None:
@@ -96,7 +96,7 @@ class AsyncWire:
             return sock
         self._check_may_start(prepares)
         self.failed = True
-        for _ in range(STARTS):  # (a daemon may be killed in the moment after)
+        for _ in range(STARTS):  # a daemon may be killed in the moment after
             await start(self.state)
             sock = await self._connect()
             if sock is not None:
@@ -105,18 +105,18 @@ class AsyncWire:
         raise Refusal(Code.DAEMON_DOWN, "The coordinator went away again.")
 
     async def _connect(self) -> socket.socket | None:
-        """A connection to the running daemon; None: there is none."""
+        """A connection to the running daemon; None if there is none."""
         path, deadline = self.state.socket(), time.monotonic() + CONNECT_S
         while True:
             try:
                 return try_to_reach(path)
-            except BlockingIOError as bad:  # it takes no more for now
+            except BlockingIOError as bad:  # it accepts none for now
                 if time.monotonic() > deadline:
                     raise Refusal(Code.DAEMON_DOWN, f"{path}: {bad.strerror}.") from None
             await sleep(0.01)
 
     def _check_may_start(self, prepares: bool) -> None:
-        """See that a daemon may be started here, and tell whoever wants to know that it is."""
+        """Check that a daemon may be started here, and announce the start."""
         if not self.autostart:
             raise Refusal(Code.DAEMON_DOWN, f"No coordinator is running for {self.state.root}.")
         if not prepares and not self.state.path.is_dir():
@@ -127,18 +127,18 @@ class AsyncWire:
         if self._starting is not None:
             from coordinator.client.starting import check_place  # seldom has to be read in
 
-            check_place(self.state)  # (it is not told that one is started where none can be)
+            check_place(self.state)  # a start that is impossible here is not announced
             self._starting()
 
     async def close(self, *, for_good: bool = False) -> None:
-        """Hang up. What is asked later connects again; `for_good`: nothing is asked any more."""
+        """Hang up. A later question connects again; `for_good`: later questions are refused."""
         self._closed |= for_good
         if self._link is not None:
             await self._link.close()
 
     def hang_up(self, *, for_good: bool = False) -> None:
-        """From elsewhere, after it was counted: end what waits here now. `for_good`: nothing is
-        asked over this any more."""
+        """From elsewhere, after it was counted: end what waits here now. `for_good`: later
+        questions over this connection are refused."""
         self._closed |= for_good
         link = self._link
         if link is not None and (self.asking or for_good):

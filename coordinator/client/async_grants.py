@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from coordinator.client.async_connection import AsyncWire
 
 R = TypeVar("R")
-#: How often it is asked what became of a question: while a coordinator dies, and the next one.
+#: How often to ask for the result of a question while a coordinator dies, and the next one starts.
 TRIES_MAX = 3
-#: What renews a lease while it is handed on (seconds), where the question named no time.
+#: The lifetime of a lease while it is handed on (seconds), if the question named no time.
 TTL_S = 60.0
 #: Claims, and leases, that are remembered.
 CLAIMS_MAX = 1_000
@@ -38,19 +38,19 @@ _Place = tuple[str, str, tuple[str, ...]]
 
 
 class AsyncGrants:
-    """Those that one client asks for. For one event loop."""
+    """The grants that one client asks for. For one event loop."""
 
     def __init__(self) -> None:
         self._lines: dict[_Place, _Line] = {}
-        #: Claims that were answered here, the last ones: who is cancelled looks at one of now.
+        #: The last claims that were answered here: a cancelled claim compares with them.
         self._claims: deque[str] = deque(maxlen=CLAIMS_MAX)
         #: Leases (fencing tokens) that were granted here, the last ones: the same.
         self._tokens: deque[int] = deque(maxlen=CLAIMS_MAX)
 
     async def ask(self, client: AsyncClient, request: rq.Request[R], key: str | None = None,
                   mark: int | None = None) -> R:
-        """Ask anything. Who is cancelled while it waits, or while it is granted something, leaves
-        the line, and has given that back before the cancellation goes on.
+        """Ask anything. A caller that is cancelled while it waits, or is granted something, leaves
+        the queue, and has given the grant back before the cancellation continues.
 
         Raises:
             Refusal: it was refused.
@@ -83,7 +83,7 @@ class AsyncGrants:
                 if not line.waiting and line.late:
                     await to_the_end(self._give_back, question, line)
             except asyncio.CancelledError:
-                if isinstance(ended, Refusal):  # cancelled after all: its place is nobody's, too
+                if isinstance(ended, Refusal):  # cancelled after all: its place is unused, too
                     await to_the_end(self._call_off, question, line)
                 raise
             finally:
@@ -95,7 +95,7 @@ class AsyncGrants:
         tokens = [lease.fencing_token for lease in got.leases]
         line.heard.update(tokens)
         self._tokens += tokens
-        line.late.clear()  # on these resources: what is none of these has ended
+        line.late.clear()  # on these resources: all others have ended
         return got
 
     def _forget(self, name: _Place, line: _Line) -> None:
@@ -103,19 +103,18 @@ class AsyncGrants:
             self._lines.pop(name, None)
 
     async def _call_off(self, question: _Question, line: _Line) -> None:
-        """Nobody waits for this any more: it leaves the line, and nothing of it is held, but what
-        another was told of."""
+        """Leave the queue for a cancelled question, and give back its grant, except what another
+        caller was told of."""
         got = await self._find_grant(question, line)
         for lease in got.leases if got is not None else ():
-            # Granted at its turn, as it hung up, it is held already where it is asked for again.
+            # If it was granted as it hung up, another question for the same finds it held already.
             anew = not lease.reentrant or (
                 lease.locked_at >= question.at and lease.fencing_token not in self._tokens)
             if anew and lease.fencing_token not in line.heard:
                 line.late[lease.fencing_token] = msgspec.structs.replace(lease, reentrant=False)
 
     async def _give_back(self, question: _Question, line: _Line) -> None:
-        """Nobody waits in this line any more: what none of them has is given back, as it is at the
-        end of a body that held it."""
+        """Give back what no caller of this queue has, like the end of a body that held it."""
         late, line.late = list(line.late.values()), {}
         if late:
             got = rq.Acquired(acquisition_id=late[0].acquisition_id, leases=late, warnings=[])
@@ -124,8 +123,8 @@ class AsyncGrants:
             await to_the_end(held.end)
 
     async def _find_grant(self, question: _Question, line: _Line) -> rq.Acquired | None:
-        """What it was granted after all; None: nothing, and it stands in line no more, but where
-        others of this client do."""
+        """The late grant of a cancelled question. None if there is none; then it has left the
+        queue, unless other questions of this client wait there."""
         for turn in range(TRIES_MAX):
             try:
                 got: rq.Acquired = await (question.again() if turn else question.hung_up())
@@ -145,7 +144,7 @@ class AsyncGrants:
         return None
 
     async def _wait(self, question: _Question) -> Any:
-        """The answer to a question that may wait, for something to happen or to be given."""
+        """The answer to a question that waits for an event or a gift of work."""
         try:
             return await question.answered()
         except asyncio.CancelledError:
@@ -153,7 +152,8 @@ class AsyncGrants:
             raise
 
     async def _fail_given(self, question: _Question) -> None:
-        """Nobody waits for this any more. What it was given in that moment it has not begun."""
+        """Give back, as failed before its start, what a cancelled question was given in that
+        moment."""
         with contextlib.suppress(Refusal):
             got = await question.hung_up()
             why = "whoever asked for it was cancelled in that moment"
@@ -176,7 +176,7 @@ class AsyncGrants:
         return got
 
     async def _give_up(self, question: _Question) -> None:
-        """Nobody waits for this task any more: it is given back, without blame."""
+        """Give back the task of a cancelled claim, without blame."""
         for turn in range(TRIES_MAX):
             try:
                 got: rq.Claimed = await (question.again() if turn else question.hung_up())
@@ -194,13 +194,13 @@ class AsyncGrants:
 
 
 class _Line:
-    """Those of one client who ask for the same, without a body.
+    """The questions of one client for the same resources, without a body.
 
     Attributes:
         waiting: how many wait for their answer.
         ending: how many were cancelled, and find out what became of their question.
         heard: the leases (fencing tokens) that they have heard of.
-        late: leases that were granted to one who has gone: the next who hears of one has it.
+        late: leases that were granted to a caller that has gone: the next one gets them.
     """
 
     def __init__(self) -> None:
@@ -210,14 +210,14 @@ class _Line:
 
 
 class _Question:
-    """One question, and what becomes of it when nobody waits for its answer any more."""
+    """One question, and what happens after its caller was cancelled."""
 
     def __init__(self, client: AsyncClient, request: Any, key: str | None,
                  mark: int | None) -> None:
         self.client, self.request = client, request
         self.at = now_iso()
         self._key = how_asked(request, key)[2]
-        #: Who waits does so on a connection of its own, to leave the line by hanging up.
+        #: A question that waits has a connection of its own, so that hanging up leaves the queue.
         self._wire: AsyncWire | None = client._connections.another() if request.wait_s > 0 else None
         asked: rq.Request[Any] = request
         self._asking: asyncio.Future[Any] = asyncio.ensure_future(
@@ -234,7 +234,7 @@ class _Question:
             return await asyncio.shield(self._asking)
         finally:
             if self._wire is not None and self._asking.done():
-                # Nothing is awaited here: who is cancelled now would lose a grant.
+                # Nothing is awaited here: a cancellation now would lose a grant.
                 self._wire.hang_up(for_good=True)
 
     async def hung_up(self) -> Any:
@@ -255,10 +255,10 @@ class _Question:
         """
         now: Any = msgspec.structs.replace(self.request, wait_s=0.0)
         if isinstance(now, rq.Acquire | rq.TaskClaim):
-            now.reentrant = True  # what it was granted meanwhile is told
+            now.reentrant = True  # include what it was granted meanwhile
         return await self.client._ask(now, self._key)
 
 
 def _name_claim(got: rq.Claimed) -> str:
-    """What tells a claim from a later one on the same task."""
+    """The name of a claim, different from a later one on the same task."""
     return f"{got.task.task} {got.task.claimed_at}"

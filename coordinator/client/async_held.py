@@ -1,6 +1,7 @@
-"""A held lease: renewed while its body runs, given back at its end, lost where neither is possible.
+"""A held lease: renewed while its body runs, given back at its end, lost if neither is possible.
 
-Owns that judgement. What runs beside the body, and when, is `async_concurrency`'s.
+The module decides which of these it is. `async_concurrency` decides what runs beside the body, and
+when.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from coordinator.words.refusals import Refusal
 if TYPE_CHECKING:
     from coordinator.client.async_client import AsyncClient
 
-#: So long (seconds) the coordinator has to tell whether something is held still.
+#: How long (seconds) the coordinator has to tell whether a lease still lives.
 CHECK_S = 2.0
 
 
@@ -28,7 +29,7 @@ class AsyncHeld(AsyncChecked):
 
     Attributes:
         leases: as they were granted, one a resource.
-        agent: who holds them.
+        agent: the holder.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class AsyncHeld(AsyncChecked):
         self._client = client
         self.agent = branch.agent if branch is not None else str(client.agent)
         self.leases = got.leases
-        #: The newest lease token of each copy. Bodies of one holder have them together, for one
-        #: within another may change what that has.
+        #: The newest lease token of each copy. Bodies of one holder share them, because an inner
+        #: one may change the outer one's.
         self._tokens = branch.tokens if branch is not None else {}
         self._alone = branch is not None and branch.private
         self._note_tokens(got.leases)
@@ -61,7 +62,7 @@ class AsyncHeld(AsyncChecked):
 
     @property
     def resources(self) -> list[str]:
-        """Names of what is held."""
+        """The names of the leased resources."""
         return [lease.resource for lease in self.leases]
 
     @property
@@ -80,8 +81,8 @@ class AsyncHeld(AsyncChecked):
         self._check_known()
 
     async def confirm(self) -> None:
-        """Ask the coordinator whether it is held still; where that does not answer soon, its last
-        renewal tells.
+        """Ask the coordinator whether it is still held. Without a quick answer, its last renewal
+        counts.
 
         Raises:
             LeaseLost: the lease has ended, or its renewal was not confirmed in time.
@@ -93,10 +94,9 @@ class AsyncHeld(AsyncChecked):
         self._check_known()
 
     async def end(self, *, release: bool = True) -> None:
-        """Renew no more and, with `release`, give back what its holder did not have before. What is
-        not given back, also because the coordinator cannot be reached, stays until it lapses.
-        `confirm` tells whether all was held to the end.
-        """
+        """Stop the renewal and, with `release`, give back what its holder did not have before. What
+        is not given back, also because the coordinator cannot be reached, stays until it expires.
+        `confirm` tells whether all was held to the end."""
         if not self._is_ours():
             return
         self._over = True
@@ -123,8 +123,8 @@ class AsyncHeld(AsyncChecked):
         return now - self._confirmed_at > self._ttl_s
 
     def _compare(self, locks: rq.LockList) -> None:
-        """Note what is not held any more. (By name, as it is renewed: a body within this one may
-        have made another lease of it.)"""
+        """Note what is not held any longer. Leases are compared by name, as they are renewed,
+        because a body within this one may have replaced a lease."""
         names = {(lease.resource, lease.worktree) for lease in locks.items}
         gone = [lease.resource for lease in self.leases
                 if (lease.resource, lease.worktree) not in names]
@@ -132,7 +132,7 @@ class AsyncHeld(AsyncChecked):
             self._lost = f"{self.agent} does not hold {', '.join(gone)} any more"
 
     async def _renew(self) -> bool:
-        """Renew it; whether that goes on."""
+        """Renew the lease. Returns whether to continue."""
         now = time.monotonic()
         if self._over or not self._runs() or self._stalls(now):
             return False
@@ -155,13 +155,14 @@ class AsyncHeld(AsyncChecked):
         return True
 
     def _renewal(self, resources: list[str]) -> rq.Renew:
-        """Names are from the root here, wherever the program stands: no `cwd`."""
+        """Names are from the root here, wherever the program is: no `cwd`."""
         return rq.Renew(agent=self.agent, resources=resources, ttl_s=self._ttl_s)
 
     async def _give_back(self) -> None:
-        """Give back what its holder did not have before, and learn whether all was held so long."""
+        """Give back what its holder did not have before, and learn whether all of it was held until
+        now."""
         kept = [lease.resource for lease in self.leases if lease.reentrant]
-        if kept and self._lost is None:  # who has it goes on with it
+        if kept and self._lost is None:  # its earlier holder continues with it
             await self._tell(self._renewal(kept))
         mine = [lease for lease in self.leases if not lease.reentrant]
         if await self._gives_back_together(mine):
@@ -173,8 +174,8 @@ class AsyncHeld(AsyncChecked):
                 keep_shared=lease.replaces is not None))
 
     async def _gives_back_together(self, leases: Sequence[rq.Lease]) -> bool:
-        """Give back several by one request, where that is possible; whether it was. (Where some are
-        lost, each is given back by itself.)"""
+        """Give back several by one request, if possible; returns whether that worked. If some are
+        lost, each is given back by itself."""
         if not self._alone or len(leases) < 2 or any(
                 lease.further or lease.replaces for lease in leases):
             return False
@@ -191,7 +192,7 @@ class AsyncHeld(AsyncChecked):
                 self._lost = refusal.message
             return
         if isinstance(answer, rq.Released):
-            self._note_tokens(answer.released)  # what is only read from now on has another token
+            self._note_tokens(answer.released)  # a lease that is now for reading has a new token
 
     def _note_tokens(self, leases: Sequence[rq.Lease]) -> None:
         self._tokens.update({(lease.resource, lease.worktree): lease.lease_token

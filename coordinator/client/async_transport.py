@@ -29,7 +29,7 @@ CLOSE_S = 5.0
 
 
 class AsyncLink(asyncio.Protocol):
-    """One open connection, for one event loop: answers go to whoever asked."""
+    """One open connection, for one event loop. It hands each answer to its asker."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -59,7 +59,7 @@ class AsyncLink(asyncio.Protocol):
             asked = [*self._waiting.values()] if line.error is not None else []
         for answer in asked:
             if answer.done():
-                continue  # whoever asked has gone
+                continue  # the asker has gone
             if line.error is not None:
                 answer.set_exception(Refusal.from_body(line.error))
             elif bytes(line.ok):
@@ -87,7 +87,7 @@ class AsyncLink(asyncio.Protocol):
         return self._transport is not None
 
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         sock = self._transport.get_extra_info("socket") if self._transport is not None else None
         other = peer(sock) if sock is not None else None
         return other[0] if other is not None else 0
@@ -128,13 +128,14 @@ class AsyncLink(asyncio.Protocol):
         return self._transport is None
 
     def leave(self) -> None:
-        """The coordinator at the other end is about to end: the next question goes to another,
-        unless somebody waits here still."""
+        """The coordinator at the other end is about to end: send the next question to another,
+        unless an answer is still expected here."""
         if not self._waiting and self._events is None:
             self.hang_up()
 
     async def close(self) -> None:
-        """Hang up, and wait until the coordinator knows: what it had answered by then has come."""
+        """Hang up, and wait until the coordinator has seen it: its earlier answers have arrived
+        then."""
         if self._transport is not None and self._loop is asyncio.get_running_loop():
             with contextlib.suppress(OSError, RuntimeError):
                 self._transport.write_eof()
@@ -150,13 +151,13 @@ class AsyncLink(asyncio.Protocol):
 
 
 async def open_link(sock: socket.socket) -> AsyncLink:
-    """What speaks over this connection."""
+    """Open the link over this connection."""
     _, link = await asyncio.get_running_loop().create_unix_connection(AsyncLink, sock=sock)
     return link
 
 
 async def start(state: StateDir) -> None:
-    """Start the coordinator by a process of its own, for that waits and takes locks.
+    """Start the coordinator by a process of its own, because that waits and takes locks.
 
     Raises:
         Refusal: what kept it from starting.

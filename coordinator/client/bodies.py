@@ -20,12 +20,12 @@ from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: A body's sub-agent that was not heard of for so long (seconds) counts as silent. It renews what
-#: it holds much more often; idle ones are to last as long as their program.
+#: The silence (seconds) after which a body's sub-agent counts as silent. It renews its leases much
+#: more often; idle ones have to last as long as their program.
 SILENCE_S = 86_400.0
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
-#: What a body asks for as the one who holds its leases.
+#: Requests that a body sends as the holder of its leases.
 AS_HOLDER = frozenset({
     rq.ChangeDone, rq.ChangeFail, rq.ChangeNext, rq.CommitRegion, rq.Propose, rq.Release,
     rq.StateDelete, rq.StatePatch, rq.StatePut,
@@ -33,7 +33,7 @@ AS_HOLDER = frozenset({
 
 
 class LeaseLost(Pickled, Exception):
-    """The lease ended while its body ran: what the body wrote since may collide with others."""
+    """The lease ended while its body ran: the body's later writes may collide with others."""
 
     def __init__(self, resources: Sequence[str], why: str) -> None:
         super().__init__(f"The lease on {', '.join(resources)} was lost: {why}")
@@ -46,8 +46,8 @@ class Branch:
     Attributes:
         agent: its name.
         tokens: the newest lease token of each (resource, working tree) that it has or had.
-        spent: it may hold more than its bodies know of, so nobody is to have it after.
-        private: it is no other's, and leaves when it is spent; else the client's own agent.
+        spent: it may hold more than its bodies know of, so no other body may get it.
+        private: it is no other's, and leaves when it is spent; otherwise the client's own agent.
     """
 
     def __init__(self, agent: str, private: bool = True) -> None:
@@ -70,7 +70,7 @@ _around: ContextVar[_Around | None] = ContextVar("coord_body", default=None)
 
 
 def owner() -> object:
-    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    """The present line of execution: the task in an event loop, otherwise the thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None:
         with contextlib.suppress(RuntimeError):
@@ -81,8 +81,8 @@ def owner() -> object:
 
 
 def around(client: object, *, own: bool = True) -> Branch | None:
-    """Whose body is around this code, of the bodies of this client; None: nobody's. `own`: entered
-    by this very thread or task; else it may also be the one that started it."""
+    """The body of this client that is around this code; None if there is none. `own`: only a body
+    that this very thread or task entered; otherwise also one of its starter."""
     here = _around.get()
     while here is not None:
         if here.client is client and here.process == os.getpid() and not (
@@ -104,7 +104,7 @@ def entered(client: object, branch: Branch) -> Iterator[None]:
 
 
 def as_holder(client: object, request: rq.Request[Any], agent: str | None) -> str | None:
-    """In whose name this is asked where the body around it holds what it is for; None: as it is."""
+    """The agent in whose name a body sends this request; None if it stays as it is."""
     if type(request) not in AS_HOLDER or getattr(request, "agent", None) != agent:
         return None
     branch = around(client, own=False)
@@ -122,11 +122,11 @@ def is_of(refusal: Refusal, agent: str | None) -> bool:
 
 
 def is_plain(refusal: Refusal) -> bool:
-    """Whether whoever was refused so surely holds nothing more than before."""
+    """Whether the refused agent surely holds nothing more than before."""
     return refusal.code in HELD or refusal.code in (Code.INVALID, Code.OUTSIDE_REPO, Code.LIMIT)
 
 
 def registration(parent: str, profile: str) -> rq.Register:
-    """What makes a sub-agent for bodies of this agent."""
+    """The registration of a sub-agent for bodies of this agent."""
     return rq.Register(agent=f"{parent}.1", parent=parent, profile=profile, unique=True,
                        silence_s=SILENCE_S, description=f"a body of {parent}")

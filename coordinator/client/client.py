@@ -57,7 +57,7 @@ class Client(Operations):
         token: its token, when it is registered already; default `COORD_AGENT_TOKEN`.
         autostart: start the coordinator when none is running.
         prepares: make `.coord/` where there is none, also for a question that changes nothing.
-        starting: called before a coordinator is started, for that takes a moment.
+        starting: called before a coordinator is started, because that takes a moment.
     """
 
     def __init__(
@@ -74,10 +74,10 @@ class Client(Operations):
             StateDir(self.root), token=given, autostart=autostart, starting=starting))
         #: Two that ask first are one agent.
         self._naming = Lock()
-        #: Sub-agents that no body has now. (Each step on the list is one by itself: an exception at
-        #: any instant would leave a lock taken for ever.)
+        #: Sub-agents without a body now. Each step on the list is atomic: with a lock, an exception
+        #: at any instant could leave it taken for ever.
         self._idle: list[bodies.Branch] = []
-        #: Whose agent this is: a fork of that process is another one.
+        #: The process that owns the agent. A fork of that process is another one.
         self._process = os.getpid()
         self._grants = Grants()
         self.silence_s: float | None = None
@@ -92,22 +92,21 @@ class Client(Operations):
         self.close()
 
     def close(self) -> None:
-        """Hang up; what others wait for at that moment they still get, and `follow` goes on. Leases
-        stay until they are released, or lapse."""
+        """Hang up. Questions that wait at that moment still get their answers, and `follow`
+        continues. Leases stay until they are released, or expire."""
         starts, self._wire.autostart = self._wire.autostart, False
         idle, self._idle = self._idle, []
         for branch in idle if self._process == os.getpid() else ():
-            with contextlib.suppress(Refusal):  # where nobody serves any more, it is silent soon
+            with contextlib.suppress(Refusal):  # without a coordinator it is silent soon
                 self._ask(rq.Leave(agent=branch.agent, reason="its client was closed"))
         self._wire.autostart = starts
         self._connections.close()
 
     def hang_up(self, *, for_good: bool = False) -> None:
-        """From elsewhere, or a signal handler: the questions that wait for their answers end now,
-        DAEMON_DOWN, and so does `follow`; the coordinator sees that nobody listens any more. What
-        is asked later is asked as always, and leases are renewed and given back as always.
-        `for_good`: nothing is asked any more, so that leases stay until they lapse: of a client
-        that is thrown away."""
+        """From elsewhere, or a signal handler: end the waiting questions now, with DAEMON_DOWN, and
+        also `follow`. The coordinator sees that their listener is gone. Later questions are asked
+        as always, and leases are renewed and given back as always. `for_good`: for a client that is
+        thrown away; later questions are refused, so leases stay until they expire."""
         self._connections.hang_up(for_good=for_good)
 
     @property
@@ -116,7 +115,7 @@ class Client(Operations):
         return self._wire.hang_ups.count
 
     def starts_nothing(self) -> None:
-        """From now on no coordinator is started where none runs: DAEMON_DOWN in place of that."""
+        """Start no coordinator from now on; raise DAEMON_DOWN instead."""
         self._wire.autostart = False
 
     @property
@@ -133,17 +132,17 @@ class Client(Operations):
         """Ask anything that the coordinator can be asked.
 
         Args:
-            key: an idempotency key: whoever asks the same again under it, within a day, gets the
-                same answer, and it takes effect once. Without one, a request that changes something
-                gets a key of its own, so that it can be sent again when the connection breaks.
-            mark: `hang_ups` as it was before: it is not asked where the client has hung up since.
+            key: an idempotency key: the same question under it, within a day, gets the same answer
+                and takes effect once. Without one, a request that changes something gets a key of
+                its own, so that it can be sent again when the connection breaks.
+            mark: `hang_ups` as it was before: after a later hang-up the question is not sent.
 
         Raises:
             Refusal: with its code and facts.
 
-        Who is cut off while it acquires, claims a task, or waits for a step or a change, leaves the
-        line, and keeps nothing of what it was granted in that moment. (A step or change that was
-        given then is tried again, as after a failure.)
+        A caller that is cut off while it acquires, claims a task, or waits for a step or a change,
+        leaves the queue, and keeps nothing of what it was granted in that moment. A step or change
+        that was given then is tried again, as after a failure.
         """
         if (wait_s := getattr(request, "wait_s", None)) is not None:
             check_seconds("wait_s", wait_s)  # it is reckoned with before it is asked
@@ -151,12 +150,12 @@ class Client(Operations):
             check_body(request.resources, 0)
         answer = self._ask_as_holder(request, key, mark)
         if isinstance(request, rq.Leave) and request.agent == self.agent:
-            self._wire.token = None  # it is nobody's any more: whoever asks next registers
+            self._wire.token = None  # the token is invalid: the next question registers
             self._idle = []  # and these have left with it
         return answer
 
     def _ask_as_holder(self, request: rq.Request[R], key: str | None, mark: int | None) -> R:
-        """Ask as the holder around this code, if that is what it is for."""
+        """Ask as the holder around this code, if the request is for it."""
         holder = bodies.as_holder(self, request, self.agent)
         if holder is not None:
             try:
@@ -218,8 +217,8 @@ class Client(Operations):
                 agent="", profile=self._profile, unique=True))
 
     def _be_another(self) -> None:
-        """This process was forked from the one whose agent this is: it is a sub-agent of that one
-        from now on, or an agent like it where that one has left."""
+        """Register again after a fork: as a sub-agent of the parent's agent, or as an agent like it
+        if the parent has left."""
         self._process, self._naming, self._idle = os.getpid(), Lock(), []
         self._connections.start_anew()
         parent = self.agent
@@ -251,8 +250,8 @@ class Client(Operations):
             resource=resource, text=text, content_hash=content_hash, lease_token=lease_token)])
 
     def follow(self, after: int | None = None) -> Iterator[rq.EventRow]:
-        """What happens from now on (or after the event of that number), as it happens, on a
-        connection of its own; until the iterator is closed.
+        """Iterate over the events from now on (or after the event of that number), as they happen.
+        They have a connection of their own, until the iterator is closed.
 
         Raises:
             Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
@@ -274,12 +273,12 @@ class Client(Operations):
         Each body is a holder of its own, a sub-agent of this client's agent: two threads, tasks or
         processes never have a resource at once, whichever client or token they share. What the body
         writes through this client (values, regions, proposals) is written as that holder. With
-        `reentrant`, a body within a body of the same thread or task is that holder, and goes on
+        `reentrant`, a body within a body of the same thread or task is that holder, and continues
         with what it has; and any other is this client's agent itself, with what that has acquired
-        or claimed. Whoever has something before the body has it after it.
+        or claimed. A holder that had something before the body has it after it.
 
-        With `stall`, renewal stops when the body has not called `progress()` for that long: a
-        hung body loses its lease. A body that is cut off has given back what it held first.
+        With `stall`, renewal stops when the body has not called `progress()` for that long: a hung
+        body loses its lease. A body that is cut off has given back what it held first.
 
         Raises:
             Refusal: LOCKED and others, before the body runs.
@@ -295,7 +294,7 @@ class Client(Operations):
                         runs: Callable[[], bool]) -> Iterator[Held]:
         around = bodies.around(self)
         branch = around or self._choose_branch(request)
-        before, branch.spent = branch.spent, True  # until it is known what it holds
+        before, branch.spent = branch.spent, True  # until its leases are known
         try:
             request.agent = branch.agent
             try:
@@ -316,8 +315,8 @@ class Client(Operations):
                 to_the_end(self._part, branch)
 
     def _choose_branch(self, request: rq.Acquire) -> bodies.Branch:
-        """Who holds what a body asks for that is in no other: this client's agent itself, or a
-        holder that nobody else is.
+        """The holder for an outermost body: this client's agent itself, or a holder used by this
+        body alone.
 
         Raises:
             Refusal: this client's agent cannot register one.
@@ -333,7 +332,7 @@ class Client(Operations):
         except Refusal as refusal:
             if refusal.code is not Code.INVALID:
                 raise
-            registration.silence_s = None  # so long a silence is not possible here
+            registration.silence_s = None  # such a long silence is impossible here
             registered = self._ask(registration)
         return bodies.Branch(registered.agent)
 
@@ -344,14 +343,14 @@ class Client(Operations):
         if not branch.spent:
             self._idle.append(branch)
             return
-        with contextlib.suppress(Refusal):  # it cannot be reached: what is held lapses
+        with contextlib.suppress(Refusal):  # the coordinator is out of reach: its leases expire
             self._ask(rq.Leave(agent=branch.agent, reason="its body has ended"))
 
     def hold(self, got: rq.Acquired, *, ttl: float = 60.0,
              stall: float | None = None) -> Held:
         """Renew in the background what this client's agent has acquired, every third of `ttl`
         (seconds), until `Held.end` is called, which gives back what that acquisition got: for
-        whoever's body is no `with`. It ends with the `Held`, too, when nobody has that any
-        more."""
+        a body that is no `with`. It ends, too, when the last reference to the `Held` is gone.
+        """
         check_body((), ttl, stall=stall)
         return Held(self, got, ttl, stall)

@@ -29,7 +29,7 @@ IDLE_MAX = 4
 
 
 class Connections:
-    """Those of one client: who asks while another thread waits for its answer does so on a
+    """The connections of one client. While one thread waits for its answer, another asks on a
     connection of its own."""
 
     def __init__(self, wire: Wire) -> None:
@@ -67,18 +67,18 @@ class Connections:
                 wire.close()
 
     def another(self) -> Wire:
-        """A connection for whoever asks for it alone; `end` closes it."""
+        """A connection for one caller alone; `end` closes it."""
         wire = self.wire.another()
         self._busy.add(wire)
         return wire
 
     def end(self, wire: Wire) -> None:
-        """Nobody needs this one any more."""
+        """Close a connection that is not needed any longer."""
         self._busy.discard(wire)
         wire.close()
 
     def close(self) -> None:
-        """Hang up where nobody waits; who waits does it after the answer."""
+        """Hang up the unused connections. The others hang up after their answer."""
         self._closed += 1
         while self._idle:
             self._idle.pop().close()
@@ -87,21 +87,21 @@ class Connections:
             self._first.release()
 
     def hang_up(self, *, for_good: bool) -> None:
-        """From another thread, or a signal handler: end what waits for its answer now."""
+        """From another thread, or a signal handler: end the waiting questions now."""
         self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *tuple(self._busy)):
             wire.hang_up()
 
     def start_anew(self) -> None:
-        """This process was forked: its parent goes on with those that there are."""
+        """Begin with new connections in a forked process. The parent keeps the old ones."""
         for wire in (self.wire, *self._idle, *self._busy):
             wire.close()
         self.__init__(self.wire.another())  # type: ignore[misc]
 
 
 class Grants:
-    """Asking for what can be granted is asking as for anything: whoever is interrupted has hung up,
-    so it is granted nothing as if it listened."""
+    """Asking for a grant needs nothing special here: an interrupted caller has hung up, so it gets
+    no grant as if it listened."""
 
     def ask(self, client: Client, request: rq.Request[T], key: str | None = None,
             mark: int | None = None) -> T:
@@ -110,17 +110,18 @@ class Grants:
 
 
 class Renewing:
-    """Renews a lease by a thread, until the lease says that it is over, or is nobody's any more: an
-    exception at any instant may leave it so."""
+    """Renews a lease by a thread, until the lease says that it is over, or until it is garbage,
+    which an exception at any instant may make it."""
 
     def __init__(self, renew: Callable[[], bool], every_s: float) -> None:
         self._done, self._ended = threading.Event(), threading.Event()
-        # In one step: `Thread.start` is several, and an exception among them leaves half a thread.
+        # One step, because `Thread.start` is several, and an exception among them leaves half a
+        # thread.
         _thread.start_new_thread(
             _renew, (weakref.WeakMethod(renew), self._done, self._ended, every_s))
 
     def stop(self) -> None:
-        """Renew no more; what is just asked is waited for."""
+        """Stop renewing; a running question is waited for."""
         self._done.set()
         self._ended.wait()
 
@@ -138,7 +139,7 @@ def _renew(renewing: weakref.WeakMethod[Callable[[], bool]], done: threading.Eve
 
 
 class Checked:
-    """Nothing more: a thread may ask the coordinator whenever it likes."""
+    """Nothing more, because a thread may ask the coordinator at any time."""
 
 
 def run_body(
@@ -149,8 +150,8 @@ def run_body(
 
 
 class _Body(contextlib.AbstractContextManager[T]):
-    """A body that is ended at once where an exception comes while it is entered or left: whoever
-    keeps that exception keeps what it came through."""
+    """A body that ends at once if an exception comes while it is entered or left, because a kept
+    exception keeps the frames it came through."""
 
     def __init__(self, begin: Callable[[Callable[[], bool]], Iterator[T]]) -> None:
         runs = _Running()
@@ -168,13 +169,13 @@ class _Body(contextlib.AbstractContextManager[T]):
         try:
             return self._body.__exit__(*raised)
         except BaseException:
-            self._body.gen.close()  # (nothing, where its end was reached)
+            self._body.gen.close()  # has no effect after its end
             raise
 
 
 class _Running:
-    """Whether a body runs still: what tells whoever renews its lease, when an exception came so
-    that nobody ends it."""
+    """Whether a body still runs. Tells it to the renewal of its lease, in case an exception came so
+    that the body is never ended."""
 
     def __init__(self) -> None:
         self._body: Callable[[], Any] = lambda: self
@@ -189,5 +190,5 @@ class _Running:
 
 
 def to_the_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What this gives. (Nobody else can cut off a thread.)"""
+    """The result of `work`. Nothing can cut off a thread here."""
     return work(*args, **kwargs)

@@ -22,10 +22,10 @@ from coordinator.words.refusals import Code, Refusal
 
 
 def locate_root(start: Path | None = None) -> Path:
-    """The repository that a command means: `COORD_ROOT`, else found from the working directory.
+    """The repository of a command: `COORD_ROOT`, otherwise found from the working directory.
 
     Raises:
-        Refusal: INVALID: what is named is not there (what lies above it is another place), or its
+        Refusal: INVALID: the named folder does not exist (one above it is another place), or its
             path is no text.
     """
     given = os.environ.get("COORD_ROOT")
@@ -45,7 +45,7 @@ def locate_root(start: Path | None = None) -> Path:
 
 
 def sayable(root: Path) -> Path:
-    """The same root.
+    """Check that the root's path is UTF-8, and return it.
 
     Raises:
         Refusal: INVALID: a byte of its path is no UTF-8: no database could be opened there.
@@ -82,7 +82,7 @@ def reach(path: Path, timeout_s: float = 5.0) -> socket.socket | None:
 
 
 def try_to_reach(path: Path, timeout_s: float = 0.0) -> socket.socket | None:
-    """As `reach`.
+    """Try to connect like `reach`.
 
     Raises:
         BlockingIOError: so many want to connect that the daemon takes no more for now.
@@ -125,7 +125,7 @@ def sandboxed(bad: OSError) -> Refusal:
 
 
 def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
-    """What keeps us from the daemon at this socket; None: there is none."""
+    """The reason why the daemon at this socket cannot be reached; None if there is no daemon."""
     if isinstance(bad, Refusal):
         return bad
     if isinstance(bad, (FileNotFoundError, ConnectionRefusedError, NotADirectoryError)):
@@ -142,7 +142,7 @@ def unreachable(path: Path, bad: OSError | Refusal) -> Refusal | None:
 
 
 def peer(sock: socket.socket) -> tuple[int, int] | None:
-    """The process and the user at the other end; None where the system does not tell."""
+    """The process and the user at the other end; None if the system does not tell."""
     if not hasattr(socket, "SO_PEERCRED"):
         return None
     raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -151,7 +151,7 @@ def peer(sock: socket.socket) -> tuple[int, int] | None:
 
 
 def check_peer(sock: socket.socket, path: Path) -> None:
-    """That the daemon is this user's, or root's: nothing is said to another."""
+    """Check that the daemon is this user's, or root's, before anything is sent to it."""
     peer_id = peer(sock)
     if peer_id is not None and peer_id[1] not in (ownership.user(), 0):
         raise ownership.foreign(path,
@@ -161,7 +161,7 @@ def check_peer(sock: socket.socket, path: Path) -> None:
 
 def holder(state: StateDir) -> int | None:
     """The process that holds the lock of a state directory (0: its number cannot be read); None if
-    nobody does."""
+    the lock is free."""
     try:
         descriptor = ownership.open_own(state.lock, os.O_RDONLY)
     except FileNotFoundError:

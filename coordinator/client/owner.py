@@ -6,9 +6,9 @@
     with Client(agent="billing") as client:
         Owner(client, "key:account", add).run()
 
-Owns the loop; never the order or the effect: the coordinator gives each change in its turn, and
-writes the value and the change's end in one transaction. So a change may be given twice (after a
-crash), and takes effect once.
+The module owns the loop; never the order or the effect. The coordinator gives each change in its
+turn, and writes the value and the change's end in one transaction. So a change may be given twice
+(after a crash), and takes effect once.
 """
 
 from __future__ import annotations
@@ -29,26 +29,28 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 
 T = TypeVar("T")
-#: How long one question for the next piece of work waits (seconds): then it looks whether to stop.
+#: How long one question for the next piece of work waits (seconds) before it checks for a stop.
 ASK_S = 20.0
-#: Characters of a failure that are told.
+#: How many characters of a failure are reported.
 WHY_CHARS_MAX = 500
 
 
 class ChangeFailed(Exception):
-    """Raise it for a failed attempt of which the words say enough; it is tried again later."""
+    """Raise it for a failed attempt whose words say enough; it is tried again later."""
 
 
 class ChangeRefused(Exception):
     """Raised by an owner's function: this change is not to be made, whatever is tried."""
 
 
-#: (value as it is, None: nothing is stored; what is wanted; the change) -> the value from then on.
+#: (present value, None: nothing is stored; the wanted change's content; the change) -> the new
+#: value.
 Apply = Callable[[Any, Any, rq.Change], Any]
 
 
 def through_restarts(ask: Callable[[], T]) -> T:
-    """The answer to what may be asked again: where the coordinator ends meanwhile, the next one's.
+    """The answer to a question that may be repeated. If the coordinator ends meanwhile, the next
+    one answers.
 
     Raises:
         Refusal: SHUTTING_DOWN: there was no other within `RECONNECT_S`; and what `ask` raises.
@@ -70,26 +72,26 @@ def through_restarts(ask: Callable[[], T]) -> T:
 
 
 class WorkLoop:
-    """Of whoever does work one piece after another: it asks for the next, and waits for it, until
-    it is told to stop. Owns when to ask and when to end; never what the work is."""
+    """The loop of a worker that does one piece of work after another. It asks for the next, and
+    waits for it, until it is stopped. Owns when to ask and when to end; never what the work is."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._stop = threading.Event()
 
     def stop(self) -> None:
-        """From another thread, or a signal handler: end after this piece; where it waits for one,
+        """From another thread, or a signal handler: end after this piece. A wait for one ends
         within `ASK_S`, or at once with the client's `hang_up` after it."""
         self._stop.set()
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._stop.is_set()
 
     def pieces(self, ask: Callable[[int], T], *, while_any: bool = False) -> Iterator[T]:
         """Each piece as `ask` gives it, until `stop`. `ask` gets the mark for its call, so that a
-        `hang_up` ends it, and goes on with the next coordinator where one ends.
+        `hang_up` ends it. When a coordinator ends, it continues with the next one.
 
         Args:
             while_any: end when there is none.
@@ -137,33 +139,32 @@ class Owner:
         self.at: str | None = None
         #: Changes that it has applied, and refused for good.
         self.applied = self.refused = 0
-        #: Why the last attempt failed, of changes that were neither applied nor refused since.
+        #: The failure of the last attempt, for changes neither applied nor refused since.
         self.failing: dict[str, str] = {}
 
     def stop(self) -> None:
-        """From another thread, or a signal handler: end after the change that it is at; where it
-        waits for one, within 20 s, or at once with the client's `hang_up` after it. The key is
-        given back."""
+        """From another thread, or a signal handler: end after the present change. A wait for one
+        ends within 20 s, or at once with the client's `hang_up` after it. The key is given back."""
         self._loop.stop()
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to end."""
+        """Whether it was asked to end."""
         return self._loop.stopping
 
     def run(self, *, until_idle: bool = False, wait: float = 0.0,
             begun: Callable[[], None] = lambda: None) -> int:
-        """Apply changes until `stop()`; with `until_idle` until none can be applied now (what has
-        failed is tried again later, and keeps those after it waiting). How many were applied.
+        """Apply changes until `stop()`; with `until_idle` until none can be applied now. A failed
+        one is tried again later, and blocks those after it. Returns how many were applied.
 
         Args:
-            wait: stand in line so long (seconds) for the key, while another owns it.
+            wait: how long to queue (seconds) for the key, while another owns it.
             begun: called when it owns the key.
 
         Raises:
             Refusal: LOCKED: another owns it; SHUTTING_DOWN, DAEMON_DOWN: the coordinator ended, and
                 no other could be reached.
-            LeaseLost: the lease ended meanwhile; another may own it by now.
+            LeaseLost: the lease ended meanwhile; another may own it now.
         """
         with self._client.lease(self._key, ttl=self._ttl, wait=wait, description="owner") as held:
             begun()
@@ -231,13 +232,13 @@ class Owner:
 
 def update(client: Client, key: str, make: Callable[[Any], Any], *, tries: int = 3,
            wait: float = 60.0) -> rq.StateValue:
-    """Change a value by a function of it: optimistically at first (read, make, write if nobody has
-    written meanwhile), and under a lease after `tries` losses, so that nobody loses for ever.
+    """Change a value by a function of it. First without a lease: read, make, write if it is
+    unchanged. After `tries` losses under a lease, so that no writer loses for ever.
 
     Args:
         make: (value as it is, None: nothing is stored) -> the value from then on; called again for
             each try.
-        wait: how long to stand in line for the lease, at most (seconds).
+        wait: how long to queue for the lease, at most (seconds).
 
     Raises:
         Refusal: LOCKED: it could not be leased in time; VERSION_CHANGED: this agent itself writes

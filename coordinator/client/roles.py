@@ -28,18 +28,19 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import FROM_ROOT
 
-#: How long a `Command` may take, by default (seconds), and what is told of its output (characters).
+#: The default time limit of a `Command` (seconds), and the length of its reported output
+#: (characters).
 COMMAND_S, TAIL_CHARS = 600.0, 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a role is shown.
+    """The input of a role.
 
     Attributes:
         task: the intent and the plan; `tried` is in `claimed`.
         claimed: what the claim answered.
-        leases: all that is leased for it by now.
+        leases: everything leased for it until now.
         refusal: why the last attempt was not the last; None at the first one. Its facts have the
             fresh text where a region was changed, and the leases that came with it.
     """
@@ -52,7 +53,7 @@ class Work:
 
 
 class Planner(Protocol):
-    """Says what a task needs, before it is begun."""
+    """Names the needs of a task before it begins."""
 
     def plan(self, work: Work) -> Sequence[str]:
         """Resources to be leased beside those of its plan, all at once."""
@@ -76,7 +77,7 @@ class Recovery(Protocol):
 
 
 class Validator(Protocol):
-    """Looks at what was written."""
+    """Judges the written work."""
 
     def validate(self, work: Work) -> str:
         """Why it is not right; empty if it is."""
@@ -100,7 +101,7 @@ class Command:
                 data, _ = process.communicate(timeout=self.seconds)
             except subprocess.TimeoutExpired:
                 return f"{self.command} took over {self.seconds:g} s"
-            finally:  # what it started ends with it, also when this is interrupted
+            finally:  # its children end with it, also after an interruption
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, signal.SIGKILL)
         if not process.returncode:
@@ -110,7 +111,7 @@ class Command:
 
 
 class CoordinatorsRecovery:
-    """What the coordinator has decided: its refusals of commits carry the remedy."""
+    """Follows the coordinator's decision: its refusals of commits carry the remedy."""
 
     def remedy(self, work: Work, refusal: Refusal) -> str:
         """See `Recovery`."""
@@ -120,10 +121,10 @@ class CoordinatorsRecovery:
 def carry(client: Client, *, editor: Editor, task: str | None = None,
           planner: Planner | None = None, recovery: Recovery | None = None,
           validator: Validator | None = None) -> rq.Task:
-    """Take one task (without `task`, the best) and bring it to an end; the task as it is then:
-    done; failed, since a role gave up; offered again, since others hold what it needs; or a
-    person's. It is leased and written in the working tree that the program's working directory is
-    in. A role names what is leased as its lease does, or from that directory.
+    """Take one task (without `task`, the best) and bring it to an end. Returns the task as it is
+    then: done; failed, because a role gave up; offered again, because others hold what it needs; or
+    a person's. It is leased and written in the working tree around the program's working directory.
+    A role names resources like their leases, or from that directory.
 
     Raises:
         Refusal: it cannot be claimed, or a commit was refused for what no attempt cures.
@@ -176,7 +177,7 @@ def _try(client: Client, agent: str, work: Work, editor: Editor, recovery: Recov
 
 
 def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str) -> rq.Task | None:
-    """The task, if this was the last attempt; else None."""
+    """The task, if this was the last attempt; otherwise None."""
     now = client.call(rq.TaskShow(task=task))
     if now.claimed_by != agent:
         return now  # it is a person's
@@ -190,15 +191,15 @@ def _ended(client: Client, agent: str, task: str, refusal: Refusal, remedy: str)
 
 
 def _named(texts: Sequence[rq.RegionText], leases: Sequence[rq.Lease]) -> list[rq.RegionText]:
-    """The same, by names that lead there from the working directory: leases are told by theirs from
-    the root."""
+    """The same texts with names that are valid in the working directory, because leases are named
+    from the root."""
     resources = {lease.resource for lease in leases}
     return [msgspec.structs.replace(region_text, resource=FROM_ROOT + region_text.resource)
             if region_text.resource in resources else region_text for region_text in texts]
 
 
 def _based(text: rq.RegionText, refusal: Refusal | None) -> rq.RegionText:
-    """A text that was made after a region's fresh text was told is based on that."""
+    """Base a text on the region's fresh text, if it was made after that was received."""
     if (text.content_hash is None and refusal is not None
             and refusal.code is Code.REGION_CHANGED
             and refusal.facts.get("resource") == text.resource):

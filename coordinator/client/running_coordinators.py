@@ -20,14 +20,14 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import read
 
-#: How long each is asked how it is (seconds): it answers in ms, unless it hangs.
+#: How long each has to answer (seconds): it takes ms, unless it hangs.
 ASKED_S = 5.0
-#: How many are asked at once: one that hangs keeps nobody from the others.
+#: How many are asked at once, so that one that hangs does not delay the others.
 ASKED_AT_ONCE = 16
 
 
 def ask_all(notes: Sequence[Note]) -> list[rq.Coordinator]:
-    """Those that run, in the order of their notes."""
+    """The running ones, in the order of their notes."""
     notes = [note for note in notes if note.pid is not None]
     if len(notes) < 2:
         return [row for note in notes for row in _ask(note)]
@@ -42,7 +42,7 @@ def open_wire(note: Note) -> Iterator[Wire]:
     """A connection to the coordinator that a note is about, if it is still that one.
 
     Raises:
-        Refusal: DAEMON_DOWN: it does not run any more (the note is put right); FOREIGN.
+        Refusal: DAEMON_DOWN: it no longer runs (the note is corrected); FOREIGN.
     """
     sock = reach(Path(note.socket)) if note.pid is not None else None
     listener = peer(sock) if sock is not None else None
@@ -73,7 +73,7 @@ def _about(note: Note, wire: Wire) -> rq.Coordinator:
     try:
         answer = wire.ask("status", b'{"events":1}', ASKED_S)
     except Refusal:
-        if time.monotonic() - began < ASKED_S:  # whoever is there has hung up
+        if time.monotonic() - began < ASKED_S:  # the coordinator has hung up
             raise
         return rq.Coordinator(root=note.root, pid=note.pid or 0, answers=False)
     status = read(answer, rq.StatusReply)

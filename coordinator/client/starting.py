@@ -1,6 +1,6 @@
 """Starting a coordinator where none serves: one, however many want it at once.
 
-Owns the process until somebody listens, and says in words what kept it from that.
+The module owns the process until it serves, and says in words why it does not.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from coordinator.namespaces import orders
 from coordinator.words.refusals import Code, Refusal
 
 START_TIMEOUT_S = 20.0
-#: How long another process may take that starts it already (seconds). One that hangs holds nobody
-#: up for longer.
+#: How long to wait for another process that is starting it already (seconds). One that hangs delays
+#: others no longer.
 TURN_S = 5.0
 
 
@@ -55,8 +55,8 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
             _await_outside(state)
             return
         if failed is None or failed[0] >= 0:
-            break  # else somebody has killed it in that moment
-    if failed is not None:  # (another may have its turn: one is started elsewhere, perhaps)
+            break  # otherwise it was killed in that moment
+    if failed is not None:  # another may have the turn, and start one elsewhere
         _explain_failure(state, *failed)
 
 
@@ -65,8 +65,8 @@ class _Outside(Exception):
 
 
 def check_place(state: StateDir) -> None:
-    """That none serves at another place than this environment names: a second cannot start, and
-    to wait for it is in vain.
+    """Check that no coordinator serves at another place than this environment names. A second one
+    cannot start, and to wait for it is in vain.
 
     Raises:
         Refusal: DAEMON_DOWN.
@@ -74,7 +74,7 @@ def check_place(state: StateDir) -> None:
     here, path, connection = state.socket(), Path(), None
     with contextlib.suppress(OSError, Refusal):
         path = Path(os.fsdecode(ownership.read(state.socket_path) or b""))
-        # (In a copy of the folder it is the original's; the lock is never a copy's.)
+        # In a copied folder the path is the original's; the lock is never a copy's.
         if path.is_absolute() and path != here and holder(state) is not None:
             connection = reach(path)
     if connection is None:
@@ -90,9 +90,9 @@ def check_place(state: StateDir) -> None:
 
 @contextlib.contextmanager
 def _turn(state: StateDir) -> Iterator[bool]:
-    """One starts it at a time, with a lock on the state directory itself: after a crash fifty
-    agents find nobody at once, and fifty starts would keep the machine from the one that counts.
-    Gives whether somebody serves by now.
+    """Take the turn to start it, by a lock on the state directory itself. After a crash fifty
+    agents find no coordinator at once, and fifty starts would keep the machine from the one that
+    counts. Gives whether one serves now.
 
     Raises:
         Refusal: STORAGE; what kept another from starting it just now.
@@ -133,7 +133,7 @@ def _serves(state: StateDir) -> bool:
 
 def _serves_within(state: StateDir, seconds: float,
                    ended: Callable[[], bool] = lambda: False) -> bool:
-    """Whether somebody serves before this time is over, or whoever was to serve has ended."""
+    """Whether a coordinator serves before this time is over, or `ended`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if _serves(state):
@@ -147,7 +147,7 @@ def _serves_within(state: StateDir, seconds: float,
 def _check_failure(state: StateDir) -> None:
     """
     Raises:
-        Refusal: why whoever tried just before could not start it.
+        Refusal: why the start just before failed.
     """
     with contextlib.suppress(OSError, ValueError):
         why = Refusal.from_body(json.loads(ownership.read(state.failure) or b""))
@@ -157,7 +157,7 @@ def _check_failure(state: StateDir) -> None:
 
 def _start(state: StateDir, http_port: int | None,
            log_format: str | None = None) -> tuple[int, bytes] | None:
-    """None: it serves; else its exit code, and what it has told.
+    """Start it. None if it serves; otherwise its exit code and its output.
 
     Raises:
         _Outside: this process is in a session, and one is started outside of it. Refusal.
@@ -170,7 +170,7 @@ def _start(state: StateDir, http_port: int | None,
         if bad.errno == errno.EROFS and orders.start_outside(state.root):
             raise _Outside from None
         raise unwritable(state, bad) from None
-    # What keeps it from starting is told through a pipe: a disk may be what keeps it.
+    # The reason of a failed start comes through a pipe, because the reason may be the disk.
     reading, writing = os.pipe()
     # -P: a module of the repository that is called like one of ours must not be imported
     command = [sys.executable, "-P", "-m", "coordinator.daemon", "--root", str(state.root),
@@ -194,7 +194,7 @@ def _start(state: StateDir, http_port: int | None,
 
 
 def _read_all(pipe: int) -> bytes:
-    """What is in it by now."""
+    """The pipe's content until now."""
     data = b""
     while select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, 65536)):
         data += piece
@@ -213,7 +213,7 @@ def unwritable(state: StateDir, bad: OSError) -> Refusal:
 
 
 def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
-    """None as soon as somebody serves; the exit code, if it has ended.
+    """None as soon as a coordinator serves; the exit code, if this one has ended.
 
     Raises:
         Refusal: DAEMON_DOWN: it does neither.
@@ -247,8 +247,8 @@ def _no_answer(state: StateDir) -> Refusal:
 
 
 def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
-    """Somebody serves. If that is not the daemon that we started, ours came too late: it must not
-    sit there, still starting, and take over when the other one is told to stop."""
+    """If the serving daemon is not the one that we started, ours came too late: end it. Otherwise
+    it would take over when the other one is stopped."""
     with contextlib.suppress(OSError, Refusal):
         if (ownership.read(state.lock) or b"").strip() != b"%d" % process.pid:
             process.kill()

@@ -1,7 +1,7 @@
 """The blocking side of the wire: one socket, for one thread at a time.
 
-Has the names of `async_transport`. Standard library and msgspec only, for the start-up time of the
-command line counts.
+It has the names of `async_transport`. It imports the standard library and msgspec only, because the
+start-up time of the command line counts.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _PARENTS: list[Any] = []
 
 
 def start(state: StateDir) -> None:
-    """As `coordinator.client.starting.start`, which seldom has to be read in."""
+    """Start it as `coordinator.client.starting.start` does, which is seldom loaded."""
     from coordinator.client import starting
 
     starting.start(state)
 
 
 class Link:
-    """One open connection. It is closed by whatever interrupts it before an answer is whole: who is
-    interrupted (Ctrl-C, a signal handler of the program's own) counts as gone, and is granted
-    nothing as if it listened."""
+    """One open connection. Any interruption before the whole answer closes it: an interrupted
+    caller (Ctrl-C, a signal handler of the program's own) counts as gone, and gets no grant as if
+    it listened."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._file = sock.makefile("rb", buffering=1 << 16)
@@ -52,7 +52,7 @@ class Link:
         return self._sock is not None
 
     def process(self) -> int:
-        """The process at the other end; 0 where the system does not tell, or nobody is there."""
+        """The process at the other end; 0 if the system does not tell, or without a connection."""
         other = peer(self._sock) if self._sock is not None else None
         return other[0] if other is not None else 0
 
@@ -109,8 +109,8 @@ class Link:
                 yield event
 
     def is_over(self) -> bool:
-        """Whether the daemon has ended it. Only for one that nothing was asked on: what it says
-        would be taken for its end."""
+        """Whether the daemon has ended it. Only for a connection without a question, because any
+        output counts as its end."""
         if self._sock is not None and select.select([self._sock], [], [], 0)[0]:
             self.close()
         return self._sock is None
@@ -120,7 +120,7 @@ class Link:
         self.close()
 
     def close(self) -> None:
-        """Hang up. What a fork got from its parent is left to that."""
+        """Hang up. A fork leaves its parent's connection alone."""
         sock, self._sock = self._sock, None
         if sock is None:
             return
@@ -133,7 +133,7 @@ class Link:
             sock.close()
 
     def hang_up(self) -> None:
-        """From another thread: end what waits here now."""
+        """From another thread: end the waiting question now."""
         sock = self._sock
         if sock is not None:
             with contextlib.suppress(OSError):
@@ -141,5 +141,5 @@ class Link:
 
 
 def open_link(sock: socket.socket) -> Link:
-    """What speaks over this connection."""
+    """Open the link over this connection."""
     return Link(sock)

@@ -1,4 +1,4 @@
-"""`coord agents`, `lost-writes`, `sweep`: who works here, what was lost, what lapsed."""
+"""`coord agents`, `lost-writes`, `sweep`: who works here, what was lost, what expired."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def lost_writes(
     agent: Annotated[str | None, Option("Only this agent's.", "-a")] = None,
     quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """Work that was thrown away because somebody else had written first."""
+    """List work that was thrown away because another agent had written first."""
     reply = yield from ask(rq.LostWrites(agent=agent))
     ids = list(dict.fromkeys(write.resource for write in reply.items))
     if forms.printed(shell, reply, ids, quiet=quiet, short=short, as_json=as_json):
@@ -75,7 +75,7 @@ def lost_writes(
 
 @command("sweep")
 def sweep(shell: Shell, *, as_json: AsJson = False) -> Asking:
-    """Tidy now: close what lapsed, flag partial work, serve the line."""
+    """Tidy now: close expired leases, flag partial work, serve the queue."""
     done = yield from ask(rq.Sweep())
     if as_json:
         shell.json(done)

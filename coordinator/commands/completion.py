@@ -19,11 +19,11 @@ from coordinator.commands.signatures import Argument, command
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 
-#: Of each command and group: the words that follow it, its options, its arguments.
+#: The following words, the options and the arguments of each command and group.
 FILE = "words.json"
 #: Names that are offered at once.
 OFFERED_MAX = 500
-#: Where `--agent` names a kind of agent.
+#: The commands whose `--agent` names a kind of agent.
 KINDS = {("launch", "agent"), ("init", "agent")}
 ABOUT_COLUMNS = 60
 
@@ -79,7 +79,7 @@ def _command(words: Sequence[str]) -> tuple[str, Sequence[str]]:
 
 
 def _positionals(words: Sequence[str], options: dict[str, list[Any]]) -> int:
-    """How many arguments are there already."""
+    """The number of arguments among these words."""
     count, skips = 0, False
     for word in words:
         if skips:
@@ -92,7 +92,7 @@ def _positionals(words: Sequence[str], options: dict[str, list[Any]]) -> int:
 
 
 def _values(name: str, about: str) -> Names:
-    """What an option or argument of this name can be; nothing where that is a file or a text."""
+    """The possible values of an option or argument of this name; none for a file or a text."""
     kinds = {
         "agent": _agents, "who": _agents, "holder": _agents, "task": _tasks, "tasks": _tasks,
         "after": _tasks,
@@ -116,7 +116,7 @@ def _values(name: str, about: str) -> Names:
 
 
 def _subjects() -> Names:
-    """What has a story."""
+    """Everything that has a story."""
     subjects = [*(yield from _tasks()), *(yield from _reviews()), *(yield from _requests())]
     return [*subjects, *(yield from _agents())]
 

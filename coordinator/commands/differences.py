@@ -39,7 +39,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One hunk of a file's change. `number` counts from 1; `at`: where it is, `@@ … @@`."""
+    """One hunk of a file's change. `number` counts from 1; `at`: its place, `@@ … @@`."""
 
     number: int
     at: str
@@ -48,7 +48,7 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What stands side by side; None: nothing does. The spans say what changed within."""
+    """Two lines side by side; None: an empty side. The spans mark the changes within."""
 
     left: Line | None
     right: Line | None
@@ -57,7 +57,7 @@ class Pair:
 
 
 def split(diff: str) -> tuple[list[str], list[Hunk]]:
-    """What stands before the first hunk (names, modes, or that it is binary), and the hunks."""
+    """The lines before the first hunk (names, modes, or that it is binary), and the hunks."""
     head: list[str] = []
     hunks: list[Hunk] = []
     old = new = old_left = new_left = 0
@@ -110,7 +110,8 @@ def pairs(hunk: Hunk) -> list[Pair]:
 
 
 def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
-    """What changed within the lines of a hunk, by their place in it: those that have a partner."""
+    """The changes within the lines of a hunk, by their place in it. Only lines with a partner have
+    any."""
     result = {}
     places = {id(line): n for n, line in enumerate(hunk.lines)}
     for pair in pairs(hunk):
@@ -121,7 +122,7 @@ def spans(hunk: Hunk) -> dict[int, Sequence[Span]]:
 
 
 def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
-    """Old and new lines of one change. Those that are alike stand together, in their order."""
+    """Pair old and new lines of one change. Similar lines stand side by side, in their order."""
     result: list[Pair] = []
     i = j = 0
     for a, b in [*_partners(removed, added), (len(removed), len(added))]:
@@ -133,7 +134,7 @@ def _paired(removed: Sequence[Line], added: Sequence[Line]) -> list[Pair]:
 
 
 def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int, int]]:
-    """Which old line became which new one: the choice in order that has most in common."""
+    """The pairs of old and new lines, in order, that have most in common."""
     if not removed or not added:
         return []
     if len(removed) * len(added) > COMPARED_MAX:
@@ -161,7 +162,7 @@ def _partners(removed: Sequence[Line], added: Sequence[Line]) -> list[tuple[int,
 
 
 def _common(before: str, after: str) -> float:
-    """How much two lines have in common, 0 to 1."""
+    """The similarity of two lines, 0 to 1."""
     name, two = before.strip(), after.strip()
     if name == two:
         return 1.0
@@ -174,7 +175,7 @@ def _common(before: str, after: str) -> float:
 
 
 def within(before: str, after: str) -> tuple[list[Span], list[Span]]:
-    """What changed from one line to the other, in whole words."""
+    """The changes from one line to the other, in whole words."""
     if max(len(before), len(after)) > LINE_MAX:
         return [], []
     old, new = _TOKEN.findall(before), _TOKEN.findall(after)

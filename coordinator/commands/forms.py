@@ -14,8 +14,8 @@ from coordinator.commands.lists import columns
 from coordinator.commands.shell import Shell
 from coordinator.words.refusals import Code, Refusal
 
-#: What a caller acts on: of each of these shapes (`words.requests`), the fields of its short form.
-#: Of everything else all fields are kept. Fields without a value are always left out.
+#: The fields in the short form of these shapes (`words.requests`): those that a caller acts on.
+#: Other shapes keep all fields. Fields without a value are always left out.
 ACTED_ON: dict[str, tuple[str, ...]] = {
     "Lease": ("resource", "locked_by", "expires_at", "task", "description", "agreed_as"),
     "Waiter": ("acquisition_id", "agent", "resources", "position", "held_by"),
@@ -37,8 +37,8 @@ def printed(
     shell: Shell, reply: Any, ids: Sequence[str], *, quiet: bool, short: bool, as_json: bool,
     limit: int | None = None,
 ) -> bool:
-    """Print a reply in the form that was asked for; False: as a table, by whoever calls this.
-    `limit`: of the list that it is; where there are more, whoever reads ids alone is told so.
+    """Print a reply in the requested form. False: the caller has to print a table. `limit`: of a
+    list; a reader of ids alone is told if there are more.
 
     Raises:
         Refusal: INVALID: two forms at once.
@@ -66,7 +66,7 @@ def cut(shell: Shell, limit: int) -> None:
 
 
 def in_short(value: Any) -> Any:
-    """What a caller acts on, of a reply: plain lists, dicts and values."""
+    """Reduce a reply to what a caller acts on: plain lists, dicts and values."""
     if isinstance(value, msgspec.Struct):
         names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
         fields = ((name, in_short(getattr(value, name))) for name in names)

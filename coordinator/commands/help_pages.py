@@ -1,8 +1,8 @@
-"""The help of each command, from its signature: `coord COMMAND --help`, and the file of all of them
-that is printed where nothing is to be loaded for it.
+"""The help of each command, from its signature: `coord COMMAND --help`, and the file with all of it
+for a client that loads nothing.
 
-`coord --help` lists commands by what a person wants to do, each sentence whole: one that is cut off
-in the middle tells little.
+`coord --help` lists commands by a person's aims, each sentence whole, because a cut sentence tells
+little.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 
 from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter, list_members
 
-#: What a person wants to do -> the commands for it, the most wanted first. Others stand below.
+#: The aims of a person -> the commands for them, the most wanted first. Other commands follow
+#: below.
 PURPOSES = {
     "Begin": ("init", "launch", "run", "shims", "agents", "trust", "doctor"),
     "See what goes on": ("status", "web", "locks", "logs", "attach", "events", "explain", "report",
@@ -27,7 +28,7 @@ PURPOSES = {
     "The coordinator": ("up", "down", "ps", "serve", "compact", "guard", "hook", "mcp",
                         "completion", "help"),
 }
-#: Signs in a line at least; of the terminal at most, two of which stay free.
+#: The fewest and the most characters of a line; two of the terminal's stay free.
 COLUMNS_MIN, COLUMNS_MAX = 50, 80
 #: A longer left half has its right half below it.
 LEFT_MAX = 30
@@ -48,7 +49,7 @@ def draw_page(name: str, columns: int = COLUMNS_MAX) -> str:
 
 
 def describe(name: str) -> str:
-    """What a command does, or what the commands of a group are for."""
+    """The help of a command, or of a group of commands."""
     text = GROUPS[name].help if name in GROUPS else COMMANDS[name].help
     return inspect.cleandoc(text).replace("\f", "").strip()
 
@@ -61,8 +62,8 @@ def summarize(name: str) -> str:
 
 
 def list_shown(group: str) -> list[str]:
-    """The words that follow those of a group, without what is hidden; the first ones of all in the
-    order of what a person wants to do."""
+    """The words that follow those of a group, without hidden ones; the top commands in the order of
+    a person's aims."""
     shown = [word for word in list_members(group)
              if (name := f"{group} {word}".strip()) in GROUPS or not COMMANDS[name].hidden]
     named = [word for words in PURPOSES.values() for word in words]
@@ -71,7 +72,7 @@ def list_shown(group: str) -> list[str]:
 
 
 def name_value(parameter: Parameter) -> str:
-    """What stands for an option's value."""
+    """The placeholder for an option's value."""
     if parameter.metavar:
         return parameter.metavar
     kind = "|".join(parameter.choices) or parameter.type.__name__.lower()
@@ -85,7 +86,7 @@ def name_argument(parameter: Parameter) -> str:
 
 
 def _tell_more(parameter: Parameter) -> str:
-    """What follows the name of an argument that may be typed several times."""
+    """The mark of an argument that may be typed several times."""
     return "..." if parameter.many and not parameter.metavar else ""
 
 
@@ -142,7 +143,7 @@ def _name_option(parameter: Parameter) -> str:
 
 
 def _explain(parameter: Parameter) -> str:
-    """What it is, and in brackets what holds for its value."""
+    """The help of a parameter, and the rules for its value in brackets."""
     facts = (_tell_default(parameter), parameter.bounds, "required" * parameter.required)
     extra = "; ".join(filter(None, facts))
     return "  ".join(filter(None, (parameter.help, extra and f"[{extra}]")))

@@ -62,7 +62,7 @@ def lock(
             cwd=shell.cwd,
             new=new,
             passing=True,
-            reentrant=True,  # whoever types for an agent is that agent, each time
+            reentrant=True,  # each command for an agent is by that same agent
         )
     )
     if as_json:
@@ -151,7 +151,7 @@ def locks(
     waiting: Annotated[bool, Option("Only who stands in line.")] = False,
     limit: Limit = 1000, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """Who holds what, for how long, and who waits."""
+    """List who holds what, for how long, and who waits."""
     reply = yield from ask(rq.Locks(agent=agent, resource=resource, limit=limit, cwd=shell.cwd))
     if waiting:
         shown = reply.waiters[:limit]
@@ -180,7 +180,7 @@ def locks(
 
 
 def _tell_nothing_held(agent: str | None, resource: str | None, named: str | None) -> str:
-    """That nothing is leased of what was asked for; `named`: the resource from the root."""
+    """The message that nothing of the asked kind is leased. `named`: the resource from the root."""
     if agent is not None:
         part = "" if resource is None else f" of {named}"
         return f"{agent} holds nothing{part}, and waits for nothing there."
@@ -214,7 +214,7 @@ def _print_leases(shell: Shell, reply: rq.LockList, limit: int) -> None:
 
 
 def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
-    """Of those by which one holder has several copies of one thing: which each is on, by token."""
+    """The working tree of each lease, by token, if one holder has several copies of a thing."""
     copies_by_file: dict[tuple[str, str], list[rq.Lease]] = {}
     for lease in leases:
         copies_by_file.setdefault((lease.resource, lease.locked_by), []).append(lease)
@@ -224,7 +224,7 @@ def copies(leases: Sequence[rq.Lease]) -> dict[int, str]:
 
 
 def _print_waiters(shell: Shell, waiters: Sequence[rq.Waiter], nobody: str = "") -> None:
-    """Who stands in line, for what, behind whom; `nobody`: what is said where that is nobody."""
+    """Print the queue: who waits, for what, behind whom. `nobody`: the line for an empty queue."""
     if not waiters:
         shell.say(nobody)
         return

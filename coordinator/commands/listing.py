@@ -19,7 +19,7 @@ for _ in import_parts("commands"):
 
 
 def parse_served(words: Sequence[str]) -> Typed | None:
-    """What these words say; None: they are not understood, or need the program."""
+    """Parse these words; None if they are not understood, or need the program."""
     typed = parse(words)
     if typed is None:
         return None

@@ -40,7 +40,7 @@ def span(seconds: float) -> str:
 
 
 def cell_len(text: str) -> int:
-    """How many columns of a terminal a text takes: signs of East Asia take two."""
+    """The columns of a terminal that a text takes: East Asian characters take two."""
     if text.isascii() and text.isprintable():
         return len(text)
     from rich import cells  # its tables take ms to read
@@ -49,7 +49,7 @@ def cell_len(text: str) -> int:
 
 
 def _head(text: str, width: int) -> str:
-    """As much of a text as has room, and blanks up to there."""
+    """The beginning of a text that fits, filled up with blanks."""
     if text.isascii() and text.isprintable():
         return text[:width].ljust(width)
     from rich import cells
@@ -58,8 +58,8 @@ def _head(text: str, width: int) -> str:
 
 
 def middle(text: str, width: int) -> str:
-    """`text` in at most `width` columns: what is cut is cut in the middle, for a path tells most at
-    its ends. The name of a file stays whole where it has room; else it is cut itself."""
+    """Cut `text` in the middle to at most `width` columns, because the ends of a path tell most.
+    The file name stays whole if it fits; otherwise it is cut, too."""
     if cell_len(text) <= width:
         return text
     if width < 3:
@@ -84,8 +84,8 @@ def _ends(text: str, width: int) -> str:
 
 
 class Names(str):
-    """Several paths in one cell of a table. Where they have no room: the first, and how many more
-    there are (`a.py +2`)."""
+    """Several paths in one cell of a table. If they do not fit: the first, and how many more there
+    are (`a.py +2`)."""
 
     names: tuple[str, ...]
 
@@ -95,7 +95,7 @@ class Names(str):
         return made
 
     def within(self, width: int) -> str:
-        """In at most `width` columns."""
+        """The names in at most `width` columns."""
         if len(self.names) < 2 or cell_len(in_line(self)) <= width:
             return middle(in_line(self), width)
         more = f" +{len(self.names) - 1}"
@@ -116,7 +116,7 @@ def paths_within(cells: Sequence[str], width: int) -> list[str]:
 
 
 def _told_apart(cells: Sequence[str], width: int) -> list[str]:
-    """These from where they begin to differ: from the beginning of that name, or word."""
+    """The cells from their first difference on: from the beginning of that name, or word."""
     first, last = min(cells), max(cells)
     position = next((n for n,
                      (name, two) in enumerate(zip(first, last, strict=False)) if name != two),
@@ -154,7 +154,7 @@ def cut(text: str, width: int) -> str:
 
 
 def _signs(text: str, width: int) -> int:
-    """How many signs at the beginning of `text` are so wide."""
+    """How many characters at the beginning of `text` fill `width` columns."""
     position = wide = 0
     while wide < width:
         wide, position = wide + cell_len(text[position]), position + 1
@@ -164,8 +164,8 @@ def _signs(text: str, width: int) -> int:
 def columns(
     heads: Sequence[str], rows: Sequence[Sequence[str]], kinds: str, width: int | None
 ) -> list[str]:
-    """A table's lines. `kinds`: one sign a column: `=` is never cut (an id, a state, a time), `/`
-    is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
+    """A table's lines. `kinds`: one character a column: `=` is never cut (an id, a state, a time),
+    `/` is a path, cut in the middle, `~` is text, cut at its end. `width`: of the terminal; None (a
     pipe): nothing is cut."""
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
@@ -188,19 +188,19 @@ _ID = re.compile(r"[A-Z]-\d+(?= )")
 
 
 def _id_len(text: str) -> int:
-    """The columns that a text needs for the id it begins with, and a sign that it goes on."""
+    """The columns for the id at a text's beginning, and for the mark that the text is cut."""
     match = _ID.match(text)
     return 0 if match is None else len(match[0]) + 1
 
 
-#: A path, and a text, that is cut has at least so many signs; a text with less room is left out.
+#: The fewest characters of a cut path, and of a cut text; a text with less room is left out.
 PATH_MIN, TEXT_MIN = 10, 4
-#: With less room than this a path is cut as any other name is.
+#: With less room than this a path is cut like any other name.
 NAME_MIN = 12
 
 
 def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
-    """How wide each column is at least: as its head, and as the ids that texts begin with."""
+    """The least width of each column: that of its head, and of the ids that texts begin with."""
     return [max([cell_len(shown[0][index]), *(_id_len(row[index]) for row in shown if kind == "~")])
             for index, kind in enumerate(kinds)]
 
@@ -215,16 +215,16 @@ def _shorten_paths(shown: list[list[str]], rows: Sequence[Sequence[str]], positi
 
 
 def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:
-    """Widths of columns that fit a line, as far as that goes: paths come before texts, each gets
-    its share of the room, and what is never cut stays as wide as it is. `heads`: how wide their
-    titles are, and the ids that texts begin with, which stay whole."""
+    """The widths of columns that fit a line, as far as possible: paths come before texts, each gets
+    its share of the room, and uncut columns stay as wide as they are. `heads`: the widths of their
+    titles, and of the ids that texts begin with, which stay whole."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
                      for sign in "/~")
     least_of = ((texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
                 (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN))
     while sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width:
-        # Whoever has most gives, texts first; in the end a text is left out.
+        # The widest column shrinks first, texts before paths; in the end a text is left out.
         wider = ([position for position in places if result[position] > max(least, heads[position])]
                  for places, least in least_of)
         giving = next(filter(None, wider), None)
@@ -251,7 +251,7 @@ def printable(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    """The same in one line."""
+    """The text in one line."""
     return printable(text).replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
 
 
@@ -261,8 +261,8 @@ def path(name: str) -> str:
 
 
 def from_root(typed: str | None, meant: str | None) -> str:
-    """What to type where a name was typed in a folder below the root as it is printed, which is
-    from there; empty: it was not."""
+    """How to type a printed name from a folder below the root, because printed names begin at the
+    root. Empty if the name was not typed from there."""
     if typed is None or meant is None or typed[:1] in ("/", ":", ".") or not meant.endswith(
             f"/{typed}"):
         return ""
@@ -270,8 +270,7 @@ def from_root(typed: str | None, meant: str | None) -> str:
 
 
 def wrapped(text: str, width: int | None, indent: int) -> list[str]:
-    """A text in lines that begin with so many blanks, folded between words; in a pipe (None) it is
-    one line."""
+    """A text in indented lines, folded between words; in a pipe (None) it is one line."""
     before = " " * indent
     if width is None or indent + cell_len(text) <= width:
         return [before + text]

@@ -14,7 +14,7 @@ from coordinator.commands.signatures import COMMANDS, Command, Parameter
 
 #: Words of one command; more are left to Typer.
 WORDS_MAX = 10_000
-#: How the sentence about too many words begins.
+#: The beginning of the sentence about too many words.
 EXTRA = "Got unexpected extra argument"
 HELP = frozenset({"-h", "--help"})
 
@@ -27,8 +27,8 @@ class Typed(msgspec.Struct):
 
 
 class NotUnderstoodError(Exception):
-    """These words are Typer's. `message`: what is wrong with them, if they turn out to be wrong;
-    empty: Typer knows that better."""
+    """These words are Typer's. `message`: what is wrong with them, if they prove wrong; empty:
+    Typer knows that better."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class NotUnderstoodError(Exception):
 
 
 def parse(words: Sequence[str]) -> Typed | None:
-    """What these words say; None: not understood. Knows the commands that were declared so far."""
+    """Parse these words; None if they are not understood. Knows the commands declared so far."""
     try:
         return parse_line(words)
     except NotUnderstoodError:
@@ -44,7 +44,7 @@ def parse(words: Sequence[str]) -> Typed | None:
 
 
 def explain_mistake(words: Sequence[str]) -> str:
-    """What is wrong with words that Typer has refused; empty: it is told by Typer."""
+    """What is wrong with words that Typer has refused; empty if Typer tells it."""
     try:
         parse_line(words)
     except NotUnderstoodError as mistake:
@@ -53,7 +53,7 @@ def explain_mistake(words: Sequence[str]) -> str:
 
 
 def parse_line(words: Sequence[str]) -> Typed:
-    """What these words say.
+    """Parse these words.
 
     Raises:
         NotUnderstoodError: they are not understood.
@@ -148,7 +148,7 @@ def _make_value(parameter: Parameter, word: str) -> Any:
 
 
 def _make_number(parameter: Parameter, word: str) -> tuple[Any, str]:
-    """The number that was typed, and what is wrong with it."""
+    """The typed number, and what is wrong with it."""
     try:
         value = parameter.type(word)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`coord request …`: ask a holder to let go; answer who asks."""
+"""`coord request …`: ask a holder to let go; answer the asker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Answer = Annotated[str, Option("What the asker is told.", "-m")]
 Force = Annotated[bool, Option("As a person, in the holder's place.")]
 
 STATES = choices(rq.Requests, "state")
-#: A place in line that no request asked for.
+#: A place in the queue that has no request.
 _PLACE = re.compile(r"[Ww]-[0-9]+")
 
 
@@ -46,7 +46,7 @@ def file(
     mode: Annotated[str, Option("exclusive or shared.")] = "exclusive",
     as_json: AsJson = False,
 ) -> Asking:
-    """Ask whoever holds a resource to release it, and stand in line for it."""
+    """Ask the holder of a resource to release it, and queue for it."""
     if mode not in ("exclusive", "shared"):
         raise Refusal(Code.INVALID, f"--mode is exclusive or shared, not {mode!r}.")
     made = yield from ask(
@@ -76,7 +76,7 @@ def listing(
     agent: Annotated[str | None, Option("Only what it asks or is asked.", "-a")] = None,
     limit: Limit = 200, quiet: Quiet = False, short: Short = False, as_json: AsJson = False,
 ) -> Asking:
-    """What waits for a holder's answer."""
+    """List the requests that wait for a holder's answer."""
     which = one_of(state, STATES, f"No request is ever {state!r}")
     reply = yield from ask(rq.Requests(state=which, agent=agent, limit=limit))
     ids = [row.request for row in reply.items]
@@ -109,7 +109,7 @@ def listing(
 
 
 def _explain(row: rq.Unlock) -> str:
-    """Why it is asked, and what was answered or would follow."""
+    """The reason of a request, and its answer or the consequence."""
     parts = [in_line(row.reason)]
     if row.responded_by:
         by = f"{row.responded_by} (override)" if row.override else row.responded_by
@@ -124,7 +124,7 @@ def approve(
     shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
     answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
-    """Release it, and grant it to whoever asked, in one step."""
+    """Release it, and grant it to the asker, in one step."""
     yield from _answer(shell, agent, rq.RequestAnswer(
         agent="", request=request, verdict="approve", answer=answer, force=force), as_json)
 
@@ -137,7 +137,7 @@ def narrow(
         "-k")],
     agent: AgentName = None, force: Force = False, answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
-    """Keep parts of what you hold, and grant what is asked to whoever asked, in one step."""
+    """Keep parts of what you hold, and grant what was asked to the asker, in one step."""
     yield from _answer(shell, agent, rq.RequestAnswer(
         agent="", request=request, verdict="narrow", answer=answer, force=force, keep=keep,
         cwd=shell.cwd if keep else None), as_json)
@@ -148,7 +148,7 @@ def coexist(
     shell: Shell, *, request: RequestId, agent: AgentName = None, force: Force = False,
     answer: Answer = "", as_json: AsJson = False,
 ) -> Asking:
-    """Share it with whoever asked: both write it, one edit at a time, and are told of each."""
+    """Share it with the asker: both write it, one edit at a time, and are told of each."""
     yield from _answer(shell, agent, rq.RequestAnswer(
         agent="", request=request, verdict="coexist", answer=answer, force=force), as_json)
 
@@ -164,7 +164,7 @@ def reject(
 
 
 def _answer(shell: Shell, agent: str | None, asked: rq.RequestAnswer, as_json: bool) -> Asking:
-    """Answer a request as this agent, or as whoever acts here."""
+    """Answer a request as this agent, or as the one that acts here."""
     who = agent or shell.user if asked.force else (yield from shell.acting(
         agent, "Add `--force` to answer as a person; or `--agent NAME`, the holder's."))
     done = yield from ask(msgspec.structs.replace(asked, agent=who))
@@ -178,7 +178,7 @@ def _answer(shell: Shell, agent: str | None, asked: rq.RequestAnswer, as_json: b
 def withdraw(
     shell: Shell, *, request: PlaceId, agent: AgentName = None, as_json: AsJson = False,
 ) -> Asking:
-    """Take your request back, and leave the line."""
+    """Take your request back, and leave the queue."""
     if _PLACE.fullmatch(request):
         who = yield from shell.acting(agent)
         left = yield from ask(rq.Withdraw(agent=who, acquisition_id=request.upper()))

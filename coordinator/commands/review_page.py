@@ -13,13 +13,14 @@ from coordinator.commands.differences import split
 from coordinator.commands.lists import Names, in_line, path, printable
 from coordinator.words import requests as rq
 
-#: Of the agent's last lines, so many are shown.
+#: How many of the agent's last lines are shown.
 LOG_LINES = 15
 CUT = "… the difference goes on; both sides are kept whole (over HTTP: `content=true`)"
 
 
 def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
-    """The lines of the page; where a file stands, its lines come (`file_head`, its difference)."""
+    """The lines of the page. A file takes the place of its own lines (`file_head`, its difference).
+    """
     yield from _head(row)
     for file in row.files:
         yield ""
@@ -36,7 +37,7 @@ def parts(row: rq.Review) -> Iterator[str | rq.ReviewFile]:
 
 
 def _head(row: rq.Review) -> Iterator[str]:
-    """What stands above the files."""
+    """The lines above the files."""
     yield f"{row.review}  {row.state}  {row.reason}"
     yield in_line(row.summary)
     if row.part_of:
@@ -54,12 +55,12 @@ def _head(row: rq.Review) -> Iterator[str]:
 
 
 def file_head(file: rq.ReviewFile) -> str:
-    """What happened to a file, in a line."""
+    """The change of a file, in one line."""
     return f"{file.change} {path(file.path)}" + (f"  ({file.note})" if file.note else "")
 
 
 def hunk_head(at: str, number: int, total: int) -> str:
-    """Where a hunk is, and by which number it is called where there are several."""
+    """The place of a hunk, and its number if there are several."""
     return printable(at) + (f" hunk {number} of {total}" if total > 1 else "")
 
 
@@ -83,7 +84,7 @@ def plain(row: rq.Review) -> Iterator[str]:
 
 
 def what_happened(row: rq.Review) -> str:
-    """Its summary, and of what it is a part."""
+    """Its summary, and the review that it is a part of."""
     return f"a part of {row.part_of}: {row.summary}" if row.part_of else row.summary
 
 

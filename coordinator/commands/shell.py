@@ -1,6 +1,6 @@
 """The shell that a command was typed in, as far as a command may know it, and the lines it prints.
 
-Commands are generators of requests (`Asking`). Whoever runs one sends the requests and prints the
+Commands are generators of requests (`Asking`). The caller sends the requests and prints the
 lines. The module knows no terminal and no connection.
 """
 
@@ -23,24 +23,24 @@ from coordinator.words.refusals import HELD, Code, Refusal
 R = TypeVar("R")
 #: Asks by yielding; is sent the reply, or a `Refusal` is raised in it.
 Asking = Generator[rq.Request[Any], Any, None]
-#: What a command is carried out by: it is given a `Shell`, and its parameters by name.
+#: The function of a command: it gets a `Shell`, and its parameters by name.
 Body = Callable[..., Asking]
-#: What a terminal is told for a style (ECMA-48, SGR).
+#: The terminal's codes of a style (ECMA-48, SGR).
 STYLES = {"title": "1;36", "bold": "1", "dim": "2", "yellow": "33", "magenta": "35",
           "cyan": "36"}
-#: What `coord` is followed by where a person or an agent is told to type it.
+#: The places of `coord` in sentences that tell a person or an agent what to type.
 _TYPED = re.compile(r"(`|next: )coord ")
 #: A field of a request, where a sentence names one.
 _FIELD = re.compile(r"`([a-z]\w*)`")
 #: The operation that such a sentence begins with.
 _OPERATION = re.compile(r"^[a-z_]+: (?=`)")
-#: Parameters with which it is a program that reads what is said, or a person who overrides.
+#: Parameters of a caller without messages: a program reads the output, or a person overrides.
 UNHEARD = ("as_json", "short", "quiet", "force")
 _SEVERAL = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 class Shell(msgspec.Struct):
-    """Where a command was typed.
+    """The place and the circumstances of a typed command.
 
     Attributes:
         cwd: the working directory, absolute.
@@ -48,7 +48,7 @@ class Shell(msgspec.Struct):
         agent: $COORD_AGENT; None: not set.
         pid: the process that asks: an agent's session is known by it.
         user: the person at the keyboard, for records.
-        width: signs in a line of the terminal; None: a pipe, which gets whole values.
+        width: characters in a line of the terminal; None: a pipe, which gets whole values.
         colour: whether lines may have a style.
         command: the words that it began with, as far as they name a command.
         terminal: whether a person reads it there, and no pipe or file.
@@ -132,23 +132,23 @@ class Shell(msgspec.Struct):
         return _FIELD.sub(as_typed, _OPERATION.sub("", text))
 
     def _next(self, refusal: Refusal) -> str:
-        """What to do; in general words only where nothing better is known."""
+        """The next step; general only if nothing better is known."""
         if self.command and refusal.next == Code.INVALID.row.next:
             return f"coord {self.command} --help"
         return self._by_options(refusal, refusal.next)
 
     def taken(self) -> list[tuple[bool, str]]:
-        """What was said since this was asked last: (whether on standard output, text)."""
+        """Take the lines printed since the last call: (whether on standard output, text)."""
         lines, self._lines = self._lines, []
         return lines
 
     def acting(self, agent: str | None,
                otherwise: str = "") -> Generator[rq.Request[Any], Any, str]:
-        """The agent that the command acts for: the one that is named, else the one in whose session
-        it is run. `otherwise`: what to do where nobody is named.
+        """The agent that the command acts for: the named one, otherwise the one whose session runs
+        it. `otherwise`: the next step if there is none.
 
         Raises:
-            Refusal: INVALID when nobody is named.
+            Refusal: INVALID: no agent is named.
         """
         name = agent or self.agent or (yield from self.agent_around())
         if not name:
@@ -170,15 +170,15 @@ class Shell(msgspec.Struct):
 
 
 def name_program(text: str, program: str | None) -> str:
-    """With what to type next as it can be typed where `coord` is not on PATH, but this program."""
+    """Replace `coord` in commands to type by this program, if `coord` is not on PATH."""
     if not program or "coord " not in text:
         return text
     return _TYPED.sub(lambda typed: f"{typed[1]}{shlex.quote(program)} ", text)
 
 
 def carried_out(body: Body, shell: Shell, values: Mapping[str, Any]) -> Asking:
-    """A command, and then what the agent that it acts for is to know: one without hooks has no
-    other way to hear it. Not where a program reads the output: it is told the next time.
+    """Run a command, then give its agent the messages for it, because an agent without hooks has no
+    other way to get them. A program that reads the output gets none; they come the next time.
 
     Raises:
         Refusal: what the command itself raises.
@@ -195,7 +195,7 @@ def _hear(shell: Shell, values: Mapping[str, Any]) -> Asking:
     agent = shell.acts_for or shell.agent
     if agent is None or any(values.get(name) for name in UNHEARD):
         return
-    with contextlib.suppress(Refusal):  # what was done is done
+    with contextlib.suppress(Refusal):  # the command is done in any case
         alive = yield from ask(rq.Heartbeat(agent=agent))
         if alive.hears == "hooks" or not alive.notices:
             return
@@ -246,7 +246,7 @@ def each(
 
 def seconds(text: str | None, of: str = "") -> float | None:
     """`30m`, `45`, `1.5h`, `250ms`, `1h30m` (as lists show them) as seconds; None stays None. `of`:
-    the option that it was given for.
+    the option with this value.
 
     Raises:
         Refusal: INVALID.

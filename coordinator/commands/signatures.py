@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_t
 import msgspec
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: What marks a generator function (CPython's `inspect.CO_GENERATOR`).
+#: The flag of a generator function (CPython's `inspect.CO_GENERATOR`).
 _GENERATOR = 0x20
 
 
@@ -91,12 +91,12 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> str:
-        """What it is called."""
+        """The kind of the parameter."""
         return "option" if self.names else "argument"
 
     @property
     def bounds(self) -> str:
-        """Which numbers it may be; empty: all."""
+        """The allowed numbers; empty: all."""
         if self.least is not None and self.most is None:
             return f"x>={self.least}"
         least = "" if self.least is None else f"{self.least}<="
@@ -104,7 +104,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
     @property
     def quoted(self) -> str:
-        """How a sentence names it."""
+        """The parameter's name in a sentence."""
         return " / ".join(map(repr, self.names)) or repr(self.metavar or self.name)
 
 
@@ -134,19 +134,19 @@ class Command:
 
     @property
     def help(self) -> str:
-        """What it does."""
+        """The help of the command."""
         return self.function.__doc__ or ""
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """What may be typed with it, in the order of its signature."""
+        """The parameters of the command, in the order of its signature."""
         if self._parameters is None:
             self._parameters = tuple(read_parameters(self.function, skip=int(self.asks)))
         return self._parameters
 
     @property
     def arguments(self) -> list[Parameter]:
-        """Those that are told by their places."""
+        """The parameters that are recognised by their places."""
         return [parameter for parameter in self.parameters if not parameter.names]
 
     @property
@@ -165,7 +165,7 @@ class Group(msgspec.Struct, frozen=True):
         name: the words.
         help: what its commands are for.
         order: of its commands, as far as it is not the one in which they are declared.
-        epilog: what stands below the help.
+        epilog: the text below the help.
     """
 
     name: str
@@ -174,14 +174,14 @@ class Group(msgspec.Struct, frozen=True):
     epilog: str = ""
 
 
-#: What is declared by the modules that were read in so far, by the words that it is typed with.
+#: The commands of the modules that were read in so far, by their words.
 COMMANDS: dict[str, Command] = {}
 GROUPS: dict[str, Group] = {}
 
 
 def command(name: str, *, hidden: bool = False, passes_on: bool = False,
             takes_all: bool = False, needs_program: bool = False) -> Callable[[F], F]:
-    """Declare a command; its function stays what it is."""
+    """Declare a command; its function stays as it is."""
     def note(function: F) -> F:
         COMMANDS[name] = Command(name, function, hidden=hidden, passes_on=passes_on,
                                  takes_all=takes_all, needs_program=needs_program)

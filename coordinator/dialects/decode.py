@@ -16,7 +16,7 @@ from coordinator.dialects.table import Call, HookTable, Moment, call_of
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
-#: Of a tool's answer no more than these characters are read.
+#: How many characters of a tool's answer are read.
 OUTPUT_MAX = 65_536
 
 _MOMENTS: dict[str, dict[str, Moment]] = {
@@ -64,17 +64,17 @@ class HookCall:
     call: Call | None = None
     call_id: str = ""
     output: str = ""
-    """What the tool answered, as text, once it has run."""
+    """The tool's answer, as text, once it has run."""
     again: bool = False
-    """The agent wants to stop although it was asked to go on already."""
+    """The agent wants to stop although it was asked before to continue."""
     can_read: bool = False
     """Its agent has tools by which it reads files, and its hooks tell of them."""
     stopped: Refusal | None = None
-    """Why a call must not happen whoever holds what: nobody can tell what it would write."""
+    """Why a call must not happen, no matter who holds what: its writes are unknown."""
 
 
 def decode(table: HookTable, payload: bytes, event: str = "") -> HookCall:
-    """What this payload says; `event` names it where the payload itself does not.
+    """Read this payload; `event` names it where the payload itself does not.
 
     Raises:
         Refusal: INVALID: not a hook's input.
@@ -134,7 +134,7 @@ def _call(
             raise _not_understood("a path in it has a NUL character")
         return call, None
     except Refusal as refusal:
-        # Once it has run, or was stopped, there is nothing to stop any more.
+        # A call that has run, or was stopped, needs no stopping.
         return Call("unknown"), refusal if moment == "before" else None
 
 
@@ -156,7 +156,7 @@ def _output(value: Any) -> str:
 
 
 def _cwd(fields: dict[str, Any], call: Call | None) -> str | None:
-    """Where relative names begin: where the agent works, or where this one command runs."""
+    """The base of relative names: the agent's directory, or that of this one command."""
     cwd = _str(fields, "cwd")
     if call is None or not call.folder or "\0" in call.folder:
         return cwd or None

@@ -1,7 +1,7 @@
 """The answer to a hook, in the words that each agent CLI takes: text for its standard output.
 
-One `HookAnswer` for all. An empty text lets the call happen, everywhere; what a dialect cannot
-say at a moment is left out here, and kept by who asked for the next moment that can.
+There is one `HookAnswer` for all. An empty text lets the call happen, everywhere. What a dialect
+cannot say at a moment is left out here, and its sender keeps it for the next moment that can.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from coordinator.words.texts import harmless
 
 @dataclass(frozen=True, slots=True)
 class HookAnswer:
-    """What coord says to a hook. `deny` stops the call; `mark` goes into coord's own tools' calls
-    (nothing else is ever changed); `context` is read by the model; `again` makes an agent that
-    wants to stop go on."""
+    """The answer to a hook. `deny` stops the call. `mark` goes into the calls of coord's own tools;
+    no other call is ever changed. The model reads `context`. `again` makes an agent that wants to
+    stop continue."""
 
     deny: str = ""
     mark: str = ""
@@ -29,12 +29,12 @@ class HookAnswer:
 
 
 def can_add(table: HookTable, heard: HookCall) -> bool:
-    """Whether the model reads what is added at this moment."""
+    """Whether the model reads additions at this moment."""
     return heard.moment in table.context
 
 
 def encode(table: HookTable, heard: HookCall, verdict: HookAnswer) -> str:
-    """What the hook prints."""
+    """The hook's output."""
     fields = _SAY[table.dialect](heard, HookAnswer(
         deny=harmless(verdict.deny), mark=verdict.mark, context=harmless(verdict.context),
         again=harmless(verdict.again)))

@@ -46,8 +46,8 @@ class LimitTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
 
 def rest_asked(table: LimitTable | None, output: str, now_ms: int) -> tuple[float, str] | None:
-    """For how many seconds an agent that failed with this output has to rest, and the line that
-    says so; None: it says nothing of a limit."""
+    """The seconds that an agent that failed with this output has to rest, and the line that says
+    so. None if the output names no limit."""
     table = table or LimitTable()
     longest: tuple[float, str] | None = None
     for line in output.splitlines()[-LINES_MAX:]:
@@ -63,7 +63,7 @@ def rest_asked(table: LimitTable | None, output: str, now_ms: int) -> tuple[floa
 
 
 def _asked_s(met: re.Match[str], now_ms: int) -> float | None:
-    """The time that a pattern's groups tell, where that lies ahead."""
+    """The time in a pattern's groups, if it is in the future."""
     fields = {name: text for name, text in met.groupdict().items() if text}
     try:
         if "until" in fields:

@@ -44,8 +44,8 @@ def paths_of(patch: str) -> tuple[str, ...]:
 
 
 def edits_of(patch: str) -> dict[str, tuple[Edit, ...]]:
-    """What the patch does to the files that it updates where they are; those of which that is not
-    plain are left out."""
+    """The patch's edits of the files that it updates in place. Files with unclear edits are left
+    out."""
     matches: dict[str, tuple[Edit, ...]] = {}
     unclear: set[str] = set()
     for path, lines in _updates(patch):

@@ -60,7 +60,7 @@ class StreamTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
 
 
 class Told(msgspec.Struct):
-    """What was told so far."""
+    """What the stream has told so far."""
 
     session: str = ""
     doing: str = ""
@@ -76,7 +76,7 @@ class Told(msgspec.Struct):
 
 
 class Reader:
-    """Reads lines by a table; without one, every line is what it is."""
+    """Reads lines by a table; without one, every line stays as it is."""
 
     def __init__(self, table: StreamTable | None) -> None:
         self._plain = table is None
@@ -86,7 +86,7 @@ class Reader:
         self.told = Told()
 
     def feed(self, line: str) -> list[str]:
-        """Take one line; what it comes to for a person, as lines (none: nothing worth showing)."""
+        """Take one line. Returns its lines for a person (none: nothing worth showing)."""
         message = self.told
         read = None if self._plain else _json(line)
         if read is None:
@@ -140,7 +140,7 @@ class Reader:
                 setattr(message, name, int(count) + (before if rule.adds else 0))
 
     def verdict(self, code: int, success_codes: tuple[int, ...]) -> str:
-        """Why the attempt did not succeed, told from stream and exit code; empty if it did."""
+        """Why the attempt failed, by its stream and exit code; empty if it succeeded."""
         message = self.told
         if message.model_error and (message.failed or not message.ended or code not in success_codes
                                     or _same(message.model_error, message.result)):

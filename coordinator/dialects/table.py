@@ -22,11 +22,11 @@ CallKind = Literal["write", "read", "shell", "own", "unknown"]
 
 
 class Texts(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """Where a tool's input has the texts of its edit: names of its parameters.
+    """The parameters of a tool's input that hold the texts of its edit.
 
     Attributes:
         whole: the file's new content.
-        old, new: what is replaced, and by what; `every`: whether wherever it stands.
+        old, new: what is replaced, and by what; `every`: whether in every place.
         edits: a list of several, each of which has those.
     """
 
@@ -83,19 +83,19 @@ class Call(msgspec.Struct, frozen=True):
     kind: CallKind
     paths: tuple[str, ...] = ()
     edits: tuple[tuple[Edit, ...], ...] = ()
-    """What is done to each of them, where that can be told; empty: the whole file is taken."""
+    """The edits of each of them, if known; empty: the whole file is taken."""
     command: str = ""
     folder: str = ""
-    """The directory that the command runs in, as the agent names it; empty: where it works."""
+    """The directory that the command runs in, as the agent names it; empty: the agent's own."""
     parameter: str = ""
-    """Of coord's own tools: the parameter that the hook adds."""
+    """The parameter that the hook adds to coord's own tools."""
 
 
 def call_of(table: HookTable, tool: str, given: Any) -> Call:
-    """What a tool is about to do with this input.
+    """What a tool would do with this input.
 
     Raises:
-        Refusal: INVALID: a tool that writes, without a readable path: nobody knows what it would
+        Refusal: INVALID: a tool that writes, without a readable path: it is unknown what it would
             write.
     """
     if table.own and tool.startswith(table.own):
@@ -125,7 +125,7 @@ def call_of(table: HookTable, tool: str, given: Any) -> Call:
 
 
 def _edits(texts: Texts | None, given: dict[str, Any]) -> tuple[Edit, ...]:
-    """What a tool's input says of its edit; empty where that is not plain."""
+    """The edits in a tool's input; empty if they are unclear."""
     if texts is None:
         return ()
     several = given.get(texts.edits) if texts.edits else None

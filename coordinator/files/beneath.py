@@ -1,8 +1,8 @@
 """A working tree that is entered in such a way that no link leads out of it.
 
-A leased name contains no link, because names are resolved when they are leased. A link that stands
-there later was put there meanwhile. It is not followed, whatever it points to: coord reads and
-writes nothing below it. Every read and write of a repository's files goes through a `Root`.
+A leased name contains no link, because names are resolved when they are leased. A later link on its
+way was put there meanwhile. It is not followed, whatever it points to: coord reads and writes
+nothing below it. Every read and write of a repository's files goes through a `Root`.
 
 Paths are relative to the root, as `words.file_names` writes them.
 """
@@ -21,9 +21,9 @@ from coordinator.files.content import Content, Stamp, Taker, snapshot, stamp_of
 from coordinator.files.identity import identity_beside
 from coordinator.words import file_names
 
-#: What is said of a path where no file can be: it, or something above it, is not there.
+#: The content of a path where no file can be, because it or something above it is missing.
 _NOTHING = Content("absent", 0, None, "absent")
-#: Nothing is there, or a file where a directory should be.
+#: Missing, or a file in the place of a directory.
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 
 
@@ -34,7 +34,7 @@ class Root:
         path: its real path: no link in it is followed, either.
 
     Raises:
-        OSError: it is not there any more.
+        OSError: it is gone.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -56,11 +56,11 @@ class Root:
 
     def snapshot(self, path: str, size_max: int, *, taker: Taker | None = None,
                  strict: bool = False) -> Content:
-        """What is at `path` now (see `content.snapshot`); absent, too, where a link stands above,
-        unless that is to be an error (`strict`).
+        """The content at `path` now (see `content.snapshot`). Also absent below a link, unless that
+        has to be an error (`strict`).
 
         Raises:
-            OSError: the disk refused; ELOOP: a link stands above.
+            OSError: the disk refused; ELOOP: a link is above.
         """
         try:
             with self.above(path) as (place, name):
@@ -71,7 +71,7 @@ class Root:
             raise
 
     def stat(self, path: str) -> os.stat_result | None:
-        """What the kernel tells of what is at `path`, a link not followed; None if nothing is."""
+        """The status of what is at `path`, a link not followed; None if nothing is."""
         try:
             with self.above(path) as (place, name):
                 return os.stat(name, dir_fd=place, follow_symlinks=False)
@@ -79,12 +79,12 @@ class Root:
             return None
 
     def stamp(self, path: str) -> Stamp | None:
-        """What tells one state of a file from another, without reading it; None if absent."""
+        """The stamp of the file, without reading it; None if absent."""
         status = self.stat(path)
         return stamp_of(status) if status is not None else None
 
     def identity(self, path: str) -> str | None:
-        """Which file it is (`files.identity`); None if there is none."""
+        """The identity of the file (`files.identity`); None if there is none."""
         try:
             with self.above(path) as (place, name):
                 return identity_beside(place, name,
@@ -121,15 +121,15 @@ class Root:
         finally:
             os.close(fd)
 
-    # ------------------------------------------------------------ for whoever writes
+    # ------------------------------------------------------------ for writers
 
     @contextmanager
     def above(self, path: str, *, make: bool = False) -> Iterator[tuple[int, bytes]]:
-        """The directory that `path` lies in, as a descriptor to name files beside, and its name
-        there. `make`: missing directories are made.
+        """The directory of `path`, as a descriptor to name files beside, and the file's name there.
+        `make`: missing directories are made.
 
         Raises:
-            OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; ENOENT.
+            OSError: ELOOP: a link is on the way; ENOTDIR: a file is; ENOENT.
         """
         folder, _, name = _checked(path).rpartition(b"/")
         if not folder:
@@ -181,7 +181,7 @@ class Root:
 
 
 def snapshot_real(root: str, path: str, size_max: int) -> Content:
-    """`Root(root).snapshot(path, size_max)`, with fewer steps where there is a plain file.
+    """`Root(root).snapshot(path, size_max)`, with fewer steps for a plain file.
 
     Raises:
         OSError: as there.

@@ -27,10 +27,10 @@ from coordinator.words.pickled import Pickled
 
 #: Contents over this size (bytes) are kept as files.
 FILE_FROM = 64 * 1024
-#: A content that nothing refers to may still be on its way into a transaction: so long (seconds)
-#: it is left alone.
+#: How long (seconds) a content without references is left alone: it may be on its way into a
+#: transaction.
 YOUNG_S = 3600.0
-#: So many contents at most wait for a `settle`: each keeps a file open.
+#: How many contents may wait for a `settle`: each keeps a file open.
 UNSETTLED_MAX = 16
 _NAME = re.compile(r"[0-9a-f]{64}")
 
@@ -53,7 +53,7 @@ class _Fresh:
     def close(self) -> None:
         """Close it, and remove it if it has no name."""
         os.close(self.fd)
-        with suppress(OSError):  # in its place by now, but for a failure
+        with suppress(OSError):  # it was moved to its place, except after a failure
             self.path.unlink()
 
 
@@ -80,7 +80,7 @@ class BlobFolder:
         self._bytes: int | None = None
 
     def place(self, name: str) -> Path:
-        """Where the content called `name` (`sha256:…`, or with `+x`) lies, if it is kept here."""
+        """The place of the content called `name` (`sha256:…`, or with `+x`), if it is kept here."""
         return self.path / name.removesuffix(EXECUTABLE).rpartition(":")[2]
 
     def has(self, name: str) -> bool:
@@ -105,10 +105,11 @@ class BlobFolder:
                 self._finish(fresh, target, len(data))
 
     def take(self, source: int, *, forced: bool = False) -> tuple[str, int]:
-        """Keep what can be read from a descriptor: its SHA-256 in hexadecimal, and its size.
+        """Keep what can be read from a descriptor. Returns its SHA-256 in hexadecimal, and its
+        size.
 
-        `forced`: whatever the budget. Where the file system can, blocks are shared, and a file is
-        taken from its beginning.
+        `forced`: whatever the budget. A file system that can share blocks does so, and a file is
+        then taken from its beginning.
 
         Raises:
             OSError: `OverBudget`, or the disk refused; nothing was kept.
@@ -154,7 +155,8 @@ class BlobFolder:
                 fresh.close()
 
     def tidy(self, needed: Callable[[str], bool], now_s: float | None = None) -> int:
-        """Remove what is not `needed` (asked by its SHA-256) and not young; how many bytes."""
+        """Remove what is neither `needed` (asked by its SHA-256) nor young. Returns the bytes
+        freed."""
         now_s = time.time() if now_s is None else now_s
         freed = 0
         for entry in self._entries():
@@ -171,14 +173,14 @@ class BlobFolder:
         return freed
 
     def bytes_kept(self) -> int:
-        """How large all files in it together are."""
+        """The size of all files in it together."""
         with self._lock:
             return self._sum()
 
     # ------------------------------------------------------------ within
 
     def _again(self, target: Path) -> bool:
-        """Whether it is kept already; then it counts as young, so that nobody removes it now."""
+        """Whether it is kept already. Then it counts as young, so that it is not removed now."""
         with self._lock:
             try:
                 os.utime(target)
@@ -188,7 +190,7 @@ class BlobFolder:
 
     def _poured(self, chunks: Iterable[bytes], fresh: _Fresh, allowed: int | None, *,
                 write: bool = False) -> tuple[str, int]:
-        """`allowed`: so many bytes are within the budget; more are asked for. None: any number."""
+        """`allowed`: the bytes within the budget; more are asked for. None: any number."""
         named, size = hashlib.sha256(), 0
         pieces, chunk = iter(chunks), b""
         while True:

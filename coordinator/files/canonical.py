@@ -58,7 +58,7 @@ class Tree:
     Attributes:
         root: the root's real path.
         fold_case: whether scopes are casefolded.
-        alone: whether no worktree is linked to this one, as far as the last look told.
+        alone: whether no worktree is linked to this one, by the last look.
         apart: the folders that persons have separated from it, when the tree was made.
     """
 
@@ -70,7 +70,7 @@ class Tree:
         self._base = real.rstrip("/") + "/"
         found_checkout = checkout(real)
         self._common = found_checkout.common if found_checkout else None
-        # The root may lie below the top of its worktree; then it does in every worktree.
+        # The root may be below the top of its worktree; then it is so in every worktree.
         self._below = os.path.relpath(real, found_checkout.top) if found_checkout else "."
         self._worktrees_dir = os.path.join(found_checkout.common,
                                            "worktrees") if found_checkout else ""
@@ -78,7 +78,7 @@ class Tree:
         self._linked: tuple[str, ...] = ()
         self.alone = True
         self.apart = separate_trees(self.root)
-        #: Where names may begin, longest first: a worktree may lie inside another.
+        #: The possible bases of names, longest first, because a worktree may be inside another.
         self._bases: tuple[str, ...] = (self._base,)
         self._look_for_worktrees()
 
@@ -96,17 +96,17 @@ class Tree:
         self, text: str, cwd: str | None = None, *, literal: bool = False,
         seen: set[str] | None = None, link: Link = "followed",
     ) -> Located:
-        """What `text` means.
+        """Find the resource that `text` means.
 
         Args:
             text: a path, directory, glob, region or key, as typed. `~` is not expanded.
-            cwd: where a relative path starts, if that lies in a worktree of this repository (with
-                `:/` before it: at the root of that); else it starts at the root.
-            literal: `text` is the path of one file or directory, whatever signs it contains (from
+            cwd: where a relative path starts, if that is in a worktree of this repository (with
+                `:/` before it: at the root of that); otherwise it starts at the root.
+            literal: `text` is the path of one file or directory, whatever characters it has (from
                 a hook or the watcher, say): `app/[id].tsx` is no glob, `a:b` no key.
             seen: directories found to be no links, at the same instant: added to, and not looked
                 at again. Never longer-lived than a transaction.
-            link: what a `literal` text stands for that ends in a symlink.
+            link: the meaning of a `literal` text that ends in a symlink.
 
         A text with wildcards that exists as it is written is taken as that file.
 
@@ -143,7 +143,7 @@ class Tree:
         return self._resolve_glob(part, cwd)
 
     def relative(self, path: str) -> str | None:
-        """The repo-relative name of a path that is real already; None if it is outside.
+        """The repo-relative name of a real path; None if it is outside.
 
         The root itself is `""`. Costs no look at the disk.
         """
@@ -167,10 +167,10 @@ class Tree:
         return located or self._resolve_real(text if text[0] == "/" else start + text, text, link)
 
     def _resolve_plain(self, plain: Plain, seen: set[str] | None) -> Located | None:
-        """The common case, quickly: a path without `..`, links and oddities.
+        """Resolve the common case quickly: a path without `..`, links and oddities.
 
-        Looks once at each part below the root that is not among the `seen`. None hands the case
-        to `_resolve_real`.
+        Looks once at each part below the root that is not among the `seen`. None hands the case to
+        `_resolve_real`.
         """
         path, above = plain.path, plain.above
         try:
@@ -203,7 +203,7 @@ class Tree:
         return self._take_plain(plain, status)
 
     def _take_plain(self, plain: Plain, status: os.stat_result) -> Located | None:
-        """What stands at a plain path; None: neither a file nor a directory."""
+        """The resource at a plain path; None if it is neither a file nor a directory."""
         path, as_file = plain.path, plain.as_file
         mode = status.st_mode & 0o170000
         if mode == _FILE:
@@ -216,18 +216,18 @@ class Tree:
         return None
 
     def _resolve_real(self, path: str, text: str, link: Link) -> Located:
-        """Any path, by asking the kernel (or `realpath`) where it really leads."""
+        """Resolve any path, by asking the kernel (or `realpath`) where it really leads."""
         real, status = real_path(path, text, link)
         name = self._inside(real, text)
         if self.fold_case or not name.isascii():
             base = real[: len(real) - len(name)]
             spelled = self._spell(base, name)
             if spelled != name:
-                # What is there under another spelling may itself be a link.
+                # Under its other spelling it may itself be a link.
                 real, status = real_path(base + spelled, text, link)
                 name = self._inside(real, text)
         check_parts(name)
-        if not name.isascii():  # (it may have led through a link)
+        if not name.isascii():  # it may have led through a link
             resource_names.check_bytes(file_names.from_bytes(os.fsencode(name)))
         self._check_private(name)
         is_dir = status is not None and stat.S_ISDIR(status.st_mode)
@@ -243,8 +243,8 @@ class Tree:
                        is_link=status is not None and stat.S_ISLNK(status.st_mode), through=through)
 
     def _links_of(self, path: str, text: str) -> tuple[str, ...]:
-        """The true name of the symlink that a path ends in, and of each that it leads through, as
-        far as they lie in this repository."""
+        """The true name of the symlink that a path ends in, and of each link on its way, if they
+        are in this repository."""
         try:
             first = self._resolve_real(path, text, "itself")
         except Refusal:
@@ -271,17 +271,17 @@ class Tree:
         return tuple(dict.fromkeys(result))
 
     def worktree_of(self, path: str) -> str | None:
-        """The linked worktree that a real path lies in; None for the main one, and for a path that
-        lies outside. Costs no look at the disk."""
+        """The linked worktree of a real path; None for the main one, and for a path outside. Costs
+        no look at the disk."""
         for base in self._bases:
             if path.startswith(base) or path + "/" == base:
                 return None if base == self._base else base.rstrip("/")
         return None
 
     def _start(self, cwd: str | None, text: str) -> str:
-        """Where a relative path starts, with a slash at its end: in `cwd`. From one outside of the
-        repository most paths lead nowhere in it: they start at the root; so does one that would
-        lead in, if it is there, and what it would lead to is not."""
+        """The base of a relative path, with a slash at its end: `cwd`. Most paths from a `cwd`
+        outside of the repository lead nowhere in it, so their base is the root. So it is for a path
+        that would lead in, if only the root has a file of that name."""
         if cwd is None or cwd + "/" == self._base:
             return self._base
         if not cwd.startswith("/"):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-#: Renames that are told one by one; of more, what came of them.
+#: How many renames are reported one by one; of more, only the net result.
 MOVES_MAX = 1_000
 ChangeKind = Literal["created", "modified", "deleted", "moved", "overflow"]
 
@@ -28,9 +28,8 @@ class Change:
 
     Attributes:
         path: relative to the root; of a move, where from.
-        to: of a move, where to; else None.
-        heard_ms: of a move or a deletion, when it was heard of (Unix ms), if whoever tells of it
-            knows.
+        to: of a move, its target; otherwise None.
+        heard_ms: of a move or a deletion, when it was reported (Unix ms), if known.
         is_new: of a move, what was moved was made since the last batch.
     """
 
@@ -47,11 +46,11 @@ class _Net:
     kind: ChangeKind
     is_dir: bool
     origin: str = ""
-    """Of a path that something was moved to: where that came from."""
+    """The origin of a path that something was moved to."""
     written: bool = False
     """Whether it was also written to, before or after it was moved."""
     heard_ms: int | None = None
-    """When it was heard of, of what is deleted or moved."""
+    """When the deletion or move was reported."""
 
 
 class Changes:
@@ -89,9 +88,9 @@ class Changes:
         self._forget_moves()
 
     def moves(self) -> list[Change]:
-        """Each rename since the last time, in order, and forget them: who keeps track of names has
-        to know those, too, that something had in between. Of very many only what came of them; and
-        of what was made since, as temporary files are, the first of very many."""
+        """Return and forget each rename since the last time, in order. A reader that keeps track of
+        names needs intermediate names, too. Of very many renames only the net result is returned;
+        of those of new files, like temporary ones, only the first."""
         changes, many = self._moves, len(self._moves) - self._moves_of_new > MOVES_MAX
         self._forget_moves()
         return changes if not many else [
@@ -115,7 +114,7 @@ class Changes:
         net = self._net.get(path)
         is_new = net is not None and net.kind == "created"
         alike = self._moves_of_new if is_new else len(self._moves) - self._moves_of_new
-        if alike < MOVES_MAX + (not is_new):  # (one more of the others tells that they are many)
+        if alike < MOVES_MAX + (not is_new):  # one more of the others shows that they are many
             self._moves.append(Change("moved", path, to, is_dir, heard_ms, is_new))
             self._moves_of_new += is_new
 
@@ -162,7 +161,7 @@ class Changes:
         moved = _Net("moved", is_dir, path, net is not None and net.kind == "modified", heard_ms)
         if net is not None and net.kind == "moved":
             moved.origin, moved.written = net.origin, net.written
-            # The first move may have hit a file at `path`, of which nobody told.
+            # The first move may have hit an unreported file at `path`.
             self._net[path] = _Net("deleted", is_dir, heard_ms=heard_ms)
         if moved.origin != to:
             self._net[to] = moved
@@ -170,7 +169,7 @@ class Changes:
             self._net[to] = _Net("modified", False)
 
     def _gone(self, net: _Net) -> None:
-        """What had been moved was then lost: at its origin it is deleted, or something newer."""
+        """Note that a moved file was lost: its origin is deleted, or has something newer."""
         newer = self._net.get(net.origin)
         if newer is None:
             self._net[net.origin] = _Net("deleted", net.is_dir, heard_ms=net.heard_ms)

@@ -28,10 +28,10 @@ from coordinator.files.blobs import BlobFolder
 from coordinator.files.content import Content, is_link, snapshot
 from coordinator.files.verdict_steps import Outcome, Saved, Source, Step, is_mixed, name_of, pour
 
-#: A program that has the file open for writing is waited for so long (seconds): it is about to
-#: close it, or what it writes is not known yet.
+#: How long to wait for a program that has the file open for writing (seconds): it is about to close
+#: it, or its text is not known yet.
 WRITER_S, WRITER_TICK_S = 2.0, 0.01
-#: How often what somebody saves again and again is put back before the last of it is kept aside.
+#: How often a repeatedly saved content is put back before the last one is kept aside.
 BACK_MAX = 20
 #: Directories without files, one in the other, that are cleared away for a file.
 NESTED_MAX = 64
@@ -42,8 +42,8 @@ class Exchanger:
     """Carries out steps in one working tree.
 
     `source` gives the bytes of a content by its name. `saved` gathers what somebody saved in the
-    middle of a step and could not stay where it was saved: it is kept in `blobs`. `after_crash`:
-    these steps may have been begun before. `own_links`: paths at which a step takes or puts a link.
+    middle of a step and could not stay in its place: it is kept in `blobs`. `after_crash`: these
+    steps may have been begun before. `own_links`: paths at which a step takes or puts a link.
     """
 
     root: Root
@@ -80,7 +80,7 @@ class Exchanger:
             self._folders.discard(folder)
 
     def settle(self, step: Step) -> None:
-        """Take away what a crash in this step has left beside the file, or put it back.
+        """Remove what a crash in this step has left beside the file, or put it back.
 
         Raises:
             OSError: the disk refused.
@@ -99,7 +99,7 @@ class Exchanger:
         if self.after_crash:  # else nothing can be there yet: the names are new
             self.settle(step)
         now = self._now(step)
-        # (A directory is no content: where no file is to be, one may be.)
+        # A directory is no content: one may be where no file has to be.
         if now.name == step.new and now.kind != "special":
             return Outcome("done")
         if now.kind == "special":
@@ -117,7 +117,7 @@ class Exchanger:
             return beside.create() if step.old is None else beside.replace()
 
     def _now(self, step: Step) -> Content:
-        """What is there; below a link that is itself the work of another step, nothing."""
+        """The present content; none below a link that is itself the result of another step."""
         try:
             return self.root.snapshot(step.path, 0, strict=True)
         except OSError as no:
@@ -126,7 +126,7 @@ class Exchanger:
         return self.root.snapshot(step.path, 0)
 
     def keep(self, step: Step, place: int, name: bytes) -> None:
-        """Keep what somebody saved as a blob, before it is taken away."""
+        """Keep a saved content as a blob, before it is taken away."""
         content = snapshot(name, 0, place=place, taker=partial(self.blobs.take, forced=True))
         if content.data is not None:  # a link's target, or the nothing of an empty file
             self.blobs.put(content.data, forced=True)
@@ -135,7 +135,7 @@ class Exchanger:
 
 
 class _Changed(Exception):
-    """Somebody was there first."""
+    """Another change came first."""
 
 
 @dataclass(slots=True)
@@ -186,7 +186,7 @@ class _Beside:
         raise _Changed(_writing(busy))
 
     def _replace_in_two(self) -> Outcome:
-        """Where no two names can change places: the old content comes out first."""
+        """Replace the file where no two names can be exchanged: the old content comes out first."""
         os.rename(self.aside, self.fresh, src_dir_fd=self.place, dst_dir_fd=self.place)
         content = self._take_out()
         try:
@@ -202,8 +202,8 @@ class _Beside:
         return self._throw_away(self._take_out())
 
     def write_in_place(self) -> Outcome:
-        """All names of the file get the new content. Whoever opens it meanwhile waits; who has it
-        open for reading may see some of both."""
+        """Give all names of the file the new content. A program that opens it meanwhile waits; one
+        that has it open for reading may see some of both."""
         deadline = time.monotonic() + WRITER_S
         while time.monotonic() < deadline:
             with self._opened(os.O_RDWR) as fd, syscalls.Alone(fd) as alone:
@@ -263,7 +263,7 @@ class _Beside:
             os.close(fd)
 
     def _take_out(self) -> Content:
-        """Let the file have the name `aside`, if it is what was expected."""
+        """Rename the file to `aside`, if it has the expected content."""
         try:
             os.rename(self.name, self.aside, src_dir_fd=self.place, dst_dir_fd=self.place)
         except FileNotFoundError:
@@ -276,8 +276,8 @@ class _Beside:
         raise _Changed(_writing(busy))
 
     def _came_out(self) -> tuple[Content, bool]:
-        """What has the name `aside`, and whether somebody still writes to it: then what it will be
-        is not known. Nobody can begin to, for nobody knows the name."""
+        """The content with the name `aside`, and whether it still has a writer: then its end is
+        unknown. No new writer comes, because nobody knows the name."""
         with suppress(OSError):
             fd = os.open(self.aside, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC,
                          dir_fd=self.place)
@@ -292,14 +292,14 @@ class _Beside:
         return snapshot(self.aside, 0, place=self.place), False
 
     def _throw_away(self, content: Content) -> Outcome:
-        """What came out was expected, and is kept as a blob: its name here goes."""
+        """Remove the name of what came out: it was expected, and is kept as a blob."""
         self._unlink(self.aside)
         return Outcome("done", out=content.stamp[:2] if content.stamp else None,
                        names=content.links - 1)
 
     def _put_back(self) -> None:
-        """What came out was saved by somebody: it goes back, and so does what they save while it
-        does. The last that they saved is what stays."""
+        """Put back what came out, because somebody saved it; also what is saved meanwhile. The last
+        save stays."""
         there = self.step.new
         for _ in range(BACK_MAX):
             saved = snapshot(self.aside, 0, place=self.place).name
@@ -329,7 +329,7 @@ class _Beside:
         self._unlink(self.aside)
 
     def settle(self) -> None:
-        """After a crash: whatever lies beside the file goes, or goes back to where it came from."""
+        """After a crash: remove what is beside the file, or put it back to its place."""
         self._unlink(self.fresh)
         beside, busy = self._came_out()
         if beside.kind == "absent":
@@ -357,7 +357,8 @@ class _Beside:
             self._unlink(self.aside)
 
     def _clear_directory(self) -> None:
-        """A directory without any file in it may stand where the file was; git knows of none."""
+        """Remove a directory without files in the place of the file, because git knows no such
+        directory."""
         with suppress(FileNotFoundError, NotADirectoryError):
             try:
                 _remove_empty(self.place, self.name)

@@ -31,14 +31,14 @@ import msgspec
 
 ContentKind = Literal["file", "symlink", "absent", "large", "directory", "special"]
 
-#: What the names of links begin with, and those of executable files end with.
+#: The prefix of the names of links, and the suffix of those of executable files.
 LINK, EXECUTABLE = "link:", "+x"
-#: The names of what has no bytes.
+#: The names of things without bytes.
 ABSENT = "absent"
 DIRECTORY = "directory"
 SPECIAL = "special"
 
-#: How a file is opened to be read. Not blocking: it may be a pipe that nobody writes to.
+#: The flags to open a file for reading. Not blocking: it may be a pipe without a writer.
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 #: Bytes read at a time from files that are only hashed.
 CHUNK_BYTES = 1 << 20
@@ -46,22 +46,22 @@ CHUNK_BYTES = 1 << 20
 READS_MAX = 8
 #: Texts longer than this (bytes) are not compared line by line, which would take too long.
 DIFF_BYTES_MAX = 2 << 20
-#: As git does: a NUL among the first bytes makes it binary.
+#: Like git: a NUL among the first bytes makes it binary.
 BINARY_PROBE_BYTES = 8000
 #: Signs in a name for which a diff has it in quotes, and how they are written there.
 _QUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
 _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 
 
-#: What tells one state of a file from another without reading it: device, inode, mode, size, and
-#: the times of its last changes in nanoseconds.
+#: The facts that tell one state of a file from another without reading it: device, inode, mode,
+#: size, and the times of its last changes in nanoseconds.
 Stamp = tuple[int, int, int, int, int, int]
 #: Takes what can be read from a descriptor (from its beginning), and tells its SHA-256 and size.
 Taker = Callable[[int], tuple[str, int]]
 
 
 class Content(msgspec.Struct, frozen=True, gc=False):
-    """What was at a path at one moment.
+    """The content of a path at one moment.
 
     Attributes:
         hash: its name; `absent`, `directory` or `special` for what has no bytes.
@@ -85,7 +85,7 @@ class Content(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> str | None:
-        """The name of the content; None where there is no file or link."""
+        """The name of the content; None if there is no file or link."""
         return self.hash if self.kind in ("file", "symlink", "large") else None
 
 
@@ -113,7 +113,7 @@ def is_executable(name: str) -> bool:
 
 
 def stamp_of(status: os.stat_result) -> Stamp:
-    """The stamp of what `stat` has told of."""
+    """The stamp of a status from `stat`."""
     return (status.st_dev, status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns,
             status.st_ctime_ns)
 
@@ -122,10 +122,10 @@ def snapshot(
     path: str | bytes | os.PathLike[str], size_max: int, *, place: int | None = None,
     taker: Taker | None = None,
 ) -> Content:
-    """What is at `path` now; a link there is not followed.
+    """The content at `path` now; a link there is not followed.
 
-    A file that changes while it is read is read again, `READS_MAX` times at most; one that is
-    written to without pause is then taken as it was read last.
+    A file that changes while it is read is read again, `READS_MAX` times at most. If writing never
+    pauses, the last reading is taken.
 
     Args:
         path: absolute, or relative to the process; with `place`, a name in that directory.
@@ -155,7 +155,7 @@ def is_binary(data: bytes) -> bool:
 def unified(path: str, before: bytes | None, after: bytes | None) -> str:
     """The change from `before` to `after` as a unified diff, to be read (and fed to `patch`).
 
-    None stands for an absent file. Empty if nothing changed; one line for binary and large files.
+    None means an absent file. Empty if nothing changed; one line for binary and large files.
     Bytes that are not UTF-8 are shown as `\\xNN`.
     """
     if before == after:
@@ -175,7 +175,7 @@ def unified(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def _named(path: str) -> str:
-    """A name as git writes it in a diff: in quotes where it would end the line, or look quoted."""
+    """A name as git writes it in a diff: in quotes if it would end the line, or look quoted."""
     if not _QUOTED.search(path):
         return path
     return '"' + _QUOTED.sub(lambda match: _ESCAPES.get(match[0], f"\\{ord(match[0]):03o}"),
@@ -187,11 +187,11 @@ def write_atomic(
 ) -> None:
     """Put `data` at `path` in one step, on disk before this returns.
 
-    Missing parents are made. A symlink at `path` is replaced, never followed: it could lead out of
-    what was checked. Owner and extended attributes are those of a new file.
+    Missing parents are made. A symlink at `path` is replaced, never followed, because it could lead
+    out of the checked place. Owner and extended attributes are those of a new file.
 
     Args:
-        mode: permission bits; without it those of the file that is replaced, else 0o644.
+        mode: permission bits; without it those of the replaced file, otherwise 0o644.
 
     Raises:
         OSError: the disk refused; what was at `path` is as it was.
@@ -221,7 +221,7 @@ def write_atomic(
 
 
 def sync_directory(path: str) -> None:
-    """Bring a directory's entries to the disk; where that is not supported, nothing happens."""
+    """Bring a directory's entries to the disk, where that is supported."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -248,8 +248,8 @@ def _read_once(
 def read_opened(
     fd: int, path: str | bytes, size_max: int, place: int | None, taker: Taker | None
 ) -> tuple[Content, bool]:
-    """One reading of what was opened at `path`, and whether it stood still meanwhile; the
-    descriptor is closed.
+    """Read an opened `path` once. Returns the content, and whether it was unchanged meanwhile.
+    Closes the descriptor.
 
     Raises:
         OSError: the disk refused.
@@ -276,7 +276,7 @@ def read_opened(
 
 
 def _read_unopened(path: str | bytes, place: int | None, no: OSError) -> tuple[Content, bool]:
-    """What could not be opened as a file: a link, a socket, or an error."""
+    """The content of what could not be opened as a file: a link, a socket, or an error."""
     if no.errno == errno.ELOOP:
         try:
             target = os.readlink(os.fsencode(path), dir_fd=place)

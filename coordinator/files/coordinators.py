@@ -1,8 +1,8 @@
 """This user's coordinators: one small file for each root that had one, in the user's own folder.
 
-Owns these notes. They serve to find daemons (`coord ps`, `coord down --all`), who are then asked
-themselves, for a note proves nothing. And they outlive `.coord`: a coordinator that begins afresh
-where there was one goes on above the fencing tokens that were given there.
+The module owns these notes. They serve to find daemons (`coord ps`, `coord down --all`), which are
+then asked themselves, because a note proves nothing. And they outlive `.coord`: a coordinator that
+begins afresh continues above the fencing tokens of the earlier one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from coordinator.files import ownership
 from coordinator.words.refusals import Refusal
 
-#: A note whose root is gone is kept for so long (seconds): the root may come back at once, out of a
-#: clone or a backup, while somebody still thinks to hold a lease there.
+#: How long the note of a missing root is kept (seconds): the root may come back at once, out of a
+#: clone or a backup, while an agent still believes in its lease there.
 KEPT_S = 86_400.0
 
 
 class Note(msgspec.Struct, kw_only=True):
-    """What is known of one root's coordinator."""
+    """The facts about one root's coordinator."""
 
     root: str
     socket: str
@@ -38,7 +38,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 
 def folder() -> Path:
-    """Where the notes are."""
+    """The folder of the notes."""
     return ownership.state_folder() / "coordinators"
 
 
@@ -72,7 +72,7 @@ def every() -> list[Note]:
 
 
 def ended(note: Note) -> None:
-    """Its daemon was found not to run any more; what else is known of the root stays."""
+    """Note that its daemon does not run any longer; the other facts stay."""
     if note.pid is not None:
         note.pid = None
         with suppress(OSError, Refusal):

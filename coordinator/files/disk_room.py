@@ -12,8 +12,8 @@ LITTLE_BYTES = 2_000_000
 
 
 def little(folder: Path) -> str | None:
-    """What to do where little is left for this folder, in words; None: there is enough, or nobody
-    can tell."""
+    """The advice for a disk with little room for this folder, in words. None if there is enough, or
+    if that cannot be told."""
     try:
         filesystem = os.statvfs(folder)
     except OSError:

@@ -1,8 +1,8 @@
 """git's plumbing, as coord asks it: commits, what differs between them, moving a branch.
 
-Runs `git` for one directory, without a person's hooks, without prompts, and without what an
-environment says about other repositories. Paths are text as the file system gives them (bytes that
-are no UTF-8 as surrogates). Decides nothing.
+It runs `git` for one directory, without a person's hooks, without prompts, and without the
+environment's words about other repositories. Paths are text as the file system gives them (bytes
+that are no UTF-8 as surrogates). It decides nothing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATHS_AT_ONCE = 200
 #: Modes of tree entries: a symlink, a submodule, nothing, an executable file, files.
 LINK, SUBMODULE, NO_MODE, EXECUTABLE = "120000", "160000", "000000", "100755"
 FILES = frozenset({"100644", "100664", EXECUTABLE})
-#: What would make git look at another repository than the one that it is run in.
+#: The variables that would make git look at another repository than its working directory's.
 ELSEWHERE = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR",
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_PREFIX", "GIT_GRAFT_FILE",
@@ -39,7 +39,7 @@ ELSEWHERE = frozenset({
     "GIT_QUARANTINE_PATH", "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS",
     "GIT_ICASE_PATHSPECS",
 })
-#: What a person may have set up otherwise, and an answer depends on: for whoever asks git anything.
+#: Fixes the settings of a person on which git's answers depend.
 ANSWERS = (
     "-c", "core.quotePath=false", "-c", "core.fsmonitor=false", "-c", "submodule.recurse=false",
     "-c", "diff.relative=false", "-c", "log.showRoot=true", "-c", "log.showSignature=false",
@@ -50,8 +50,8 @@ _SETTINGS = (
     "-c", "maintenance.auto=false", "-c", "advice.detachedHead=false",
 )
 
-#: git reads the list of all worktrees for many commands, and ends where one of them is not whole
-#: yet: another has made its folder, and has not written into it.
+#: git reads the list of all worktrees for many commands. It fails if another git has made the
+#: folder of one, and has not written into it yet.
 _HALF_MADE = re.compile(r"failed to read .*/worktrees/.*/commondir")
 HALF_MADE_TRIES, HALF_MADE_S = 20, 0.05
 
@@ -97,8 +97,8 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def under_way(git_dir: Path) -> str:
-    """What somebody is in the middle of in the working tree of this git directory, as git calls it
-    (`merge`); empty: in nothing."""
+    """The operation under way in the working tree of this git directory, as git calls it (`merge`);
+    empty if there is none."""
     return next((what for sign, what in _UNDER_WAY.items() if (git_dir / sign).exists()), "")
 
 
@@ -119,7 +119,7 @@ class Git:
 
     def run(self, *args: str, data: bytes | None = None, timeout_s: float = TIMEOUT_S,
             env: dict[str, str] | None = None) -> bytes:
-        """What it prints. Where it met a worktree that is just being made, it is asked again.
+        """The output of git. If a worktree was just being made, git is run again.
 
         Raises:
             GitError: it failed, could not be started, or took too long.
@@ -139,7 +139,7 @@ class Git:
             done = subprocess.run(
                 ["git", *_SETTINGS, *args], cwd=self.place, env=self._env | (env or {}),
                 input=data if data is not None else b"", capture_output=True, timeout=timeout_s,
-                check=False, process_group=0,  # Ctrl-C is for whoever runs it, not for git
+                check=False, process_group=0,  # Ctrl-C is for the caller, not for git
             )
         except FileNotFoundError as bad:
             missing = "there is no program called git" if bad.filename == "git" else str(bad)
@@ -153,33 +153,33 @@ class Git:
         return done.stdout
 
     def text(self, *args: str) -> str:
-        """What it prints, without the final newline."""
+        """The output of git, without the final newline."""
         return os.fsdecode(self.run(*args)).removesuffix("\n")
 
     def maybe(self, *args: str) -> str | None:
-        """What it prints; None when it fails."""
+        """The output of git; None if it fails."""
         try:
             return self.text(*args)
         except GitError:
             return None
 
     def names(self, *args: str) -> list[str]:
-        """What it prints as names with a NUL after each."""
+        """The names in git's output, each with a NUL after it."""
         return [os.fsdecode(name) for name in self.run(*args).split(b"\0") if name]
 
     # ------------------------------------------------------------ commits
 
     def branch(self) -> str | None:
-        """The branch that is checked out, in full (`refs/heads/…`); None: detached, or no git."""
+        """The checked out branch, in full (`refs/heads/…`); None: detached, or no git."""
         return self.maybe("symbolic-ref", "-q", "HEAD")
 
     def commit(self, name: str) -> str | None:
-        """The id of the commit that `name` means; None when there is none."""
+        """The id of the commit that `name` means; None if there is none."""
         return self.maybe("rev-parse", "-q", "--verify", f"{name}^{{commit}}")
 
     def takes_for_file(self, word: str) -> bool:
         """Whether `git checkout WORD` takes this for a file: it is one, and names no commit, nor a
-        branch of a remote that it would make one of. No, too, where nobody can tell."""
+        branch of a remote that git would make a branch of. Also no if that cannot be told."""
         try:
             self.run("rev-parse", "-q", "--verify", f"{word}^{{commit}}")
         except GitError as bad:
@@ -196,7 +196,7 @@ class Git:
             return False
 
     def base(self, name: str, other: str) -> str | None:
-        """Where two commits part; None when they have no history in common."""
+        """The common ancestor of two commits; None if they have no history in common."""
         return self.maybe("merge-base", name, other)
 
     def contains(self, commit: str, earlier: str) -> bool:
@@ -204,7 +204,7 @@ class Git:
         return self.maybe("merge-base", "--is-ancestor", earlier, commit) is not None
 
     def changes(self, before: str, after: str) -> list[Entry]:
-        """What differs between two commits (or trees), path by path; a rename is two paths.
+        """The differences between two commits (or trees), path by path; a rename is two paths.
 
         Raises:
             GitError: there is no such commit.
@@ -219,8 +219,8 @@ class Git:
 
     def entries(self, commit: str, paths: Sequence[str], *, below: bool = False,
                 ) -> dict[str, tuple[str, str]]:
-        """What a commit has at these paths (relative to the directory that git runs in), or the
-        files that it has `below` them: path -> (mode, id); without those that it does not have.
+        """The entries of a commit at these paths (relative to the directory that git runs in), or
+        the files `below` them: path -> (mode, id). Missing paths are left out.
 
         Raises:
             GitError: there is no such commit.
@@ -237,12 +237,12 @@ class Git:
 
     def contents(self, files: Sequence[tuple[str, str]], take: Callable[[IO[bytes]], T],
                  ) -> dict[str, T]:
-        """What `take` makes of the bytes of each of these (id, path), as they would lie in the
-        working tree, by path.
+        """The results of `take` for the bytes of each of these (id, path), as the working tree
+        would have them, by path.
 
-        One process for each file, a few at a time: what git prints is all of one file, so nothing
-        depends on a size or on what is in a name. (`cat-file --batch --filters` tells the size
-        before the filters, and prints the bytes after them.)
+        One process for each file, a few at a time: git's whole output is one file, so nothing
+        depends on a size or on a name's characters. `cat-file --batch --filters` prints the size
+        before the filters, and the bytes after them.
 
         Raises:
             GitError: git cannot read them.
@@ -304,6 +304,6 @@ class Git:
         return True
 
     def checked_out_in(self, ref: str) -> str | None:
-        """The working tree that has this branch checked out; None when none has."""
+        """The working tree that has this branch checked out; None if none has."""
         text = self.maybe("for-each-ref", "--format=%(worktreepath)", ref)
         return text or None

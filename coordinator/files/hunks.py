@@ -1,8 +1,8 @@
 """The hunks of a change, and a change of which only some hunks are made.
 
-Owns where one hunk ends and the next begins: just as in the unified diff that a person reads
-(`content.unified`), so that the numbers a person types are those that stand there. Works on bytes
-that are at hand; reads and writes no file.
+The module decides where one hunk ends and the next begins: as in the unified diff that a person
+reads (`content.unified`), so that the numbers are the same. It works on bytes, and reads and writes
+no file.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ CONTEXT = 3
 
 
 def count(before: bytes | None, after: bytes | None) -> int:
-    """How many hunks the change has; 0 where it cannot be divided: one side is absent, binary, or
-    too large to be compared by lines."""
+    """The number of hunks in the change. 0 if it cannot be divided, because one side is absent,
+    binary, or too large to be compared by lines."""
     if before is None or after is None or is_binary(before) or is_binary(after):
         return 0
     if len(before) + len(after) > DIFF_BYTES_MAX:
@@ -45,7 +45,7 @@ def _hunks(before: bytes, after: bytes) -> Iterator[list[tuple[str, int, int, in
 
 
 def _raw_lines(data: bytes) -> list[bytes]:
-    """The same lines as bytes."""
+    """The lines of a file as bytes."""
     lines = [line + b"\n" for line in data.split(b"\n")]
     last = lines.pop()[:-1]
     return [*lines, last] if last else lines

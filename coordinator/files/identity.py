@@ -1,8 +1,8 @@
 """Identifying a file whatever its name: by device, inode, and the birth time of the inode.
 
 An inode's number is used again as soon as its file is deleted. With the birth time, a new file is
-not taken for the leased one that had the number before. Where the disk or the kernel tells no birth
-time, as NFS does, the number stands alone. The module reads the disk and keeps nothing.
+not taken for the leased one that had the number before. If the disk or the kernel gives no birth
+time, like NFS, the number is used alone. The module reads the disk and keeps nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _statx = _found_statx()
 
 
 def statx_buffer() -> Any:
-    """Where the kernel can write an answer; for one thread at a time."""
+    """A buffer for the kernel's answers; for one thread at a time."""
     return ctypes.create_string_buffer(_SIZE)
 
 
 class _Told(threading.local):
-    """Where the kernel writes its answers to this thread. (To make room for each costs as much as
-    to ask.)"""
+    """This thread's buffer for the kernel's answers. A new one each time costs as much as asking.
+    """
 
     def __init__(self) -> None:
         self.into = statx_buffer()
@@ -55,11 +55,11 @@ _told = _Told()
 
 
 def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
-    """Which file is at `path` (no link is followed), as (device, inode); None if none can be seen.
+    """The file at `path` (no link is followed), as (device, inode); None if none can be seen.
     `into` is a `statx_buffer`.
 
-    Asks for nothing else. From Linux 6.13 on, whoever asks for a file's times makes its next write
-    note a finer one, and an fdatasync after that takes a third longer.
+    Asks for nothing else. From Linux 6.13 on, asking for a file's times makes its next write note a
+    finer one, and an fdatasync after that takes a third longer.
     """
     if _statx is not None and _statx(_AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE, into) == 0:
         inode, major, minor = _WHICH.unpack_from(into)
@@ -72,7 +72,7 @@ def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
 
 
 def filled(path: bytes, into: Any) -> tuple[int, int] | None:
-    """As `device_and_inode`, of a file that is not to be empty: one that is counts as none."""
+    """Like `device_and_inode`, but an empty file counts as none."""
     if _statx is not None and _statx(
             _AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE | _BYTES, into) == 0:
         inode, size, major, minor = _FILLED.unpack_from(into)
@@ -87,7 +87,7 @@ def filled(path: bytes, into: Any) -> tuple[int, int] | None:
 def identity(path: str, status: os.stat_result) -> str:
     """`device:inode:birth` of the file at `path` (no link is followed), or `device:inode`.
 
-    `status` is what a look at it has told already; it stands where nothing more can be learnt.
+    `status` is an earlier look at it, used if nothing more can be learnt.
     """
     return identity_beside(_AT_FDCWD, os.fsencode(path), status)
 

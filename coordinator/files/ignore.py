@@ -29,10 +29,10 @@ from coordinator.words.resource_names import Resource, normal
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-#: Rules beyond this size of a file (bytes) are not read: no sane `.gitignore` is so long.
+#: A larger file of rules (bytes) is not read: no sane `.gitignore` is so long.
 RULES_BYTES_MAX = 1 << 20
 
-#: How the names of files begin and end that coord writes beside another, for a moment.
+#: The beginning and the end of the names of coord's short-lived files beside others.
 BESIDE, BESIDE_ENDS = STATE_DIR + "-", ".tmp"
 
 _Stamp = tuple[int, int, int] | None
@@ -65,7 +65,7 @@ class Ignore:
         self._lock = threading.Lock()
 
     def ignored(self, relpath: str, is_dir: bool = False) -> bool:
-        """Whether a path (relative to the tree's root) is ignored, or lies in what is.
+        """Whether a path (relative to the tree's root) is ignored, or is in an ignored directory.
 
         The root itself never is. Costs a look at one time stamp for each directory above.
         """
@@ -91,7 +91,7 @@ class Ignore:
         return directory
 
     def _verdict(self, path: str, is_dir: bool) -> bool:
-        """What the rules say of this path alone: the nearest rule file that speaks, decides."""
+        """The rules' verdict on this path alone: the nearest rule file with a verdict decides."""
         asked = path + "/" if is_dir else path
         position = path.rfind("/") + 1
         while True:
@@ -128,8 +128,8 @@ class Ignore:
 
 
 def is_private(relpath: str) -> bool:
-    """Whether a path is git's or coord's own data: never leased, never watched. That is also a
-    file that coord writes beside another, to put it in that one's place."""
+    """Whether a path is git's or coord's own data: never leased, never watched. That includes a
+    file that coord writes beside another, to replace it."""
     if STATE_DIR in relpath:
         if relpath.partition("/")[0] == STATE_DIR:
             return True
@@ -139,13 +139,13 @@ def is_private(relpath: str) -> bool:
 
 
 def manifest(root: Path | str, resource: Resource, ignore: Ignore, files_max: int) -> list[str]:
-    """The files that a directory or a glob stands for now, sorted, relative to `root`.
+    """The present files of a directory or a glob, sorted, relative to `root`.
 
-    Symlinks are listed and not followed, also where one has taken a directory's place. Ignored
-    files are left out, unless the resource is itself an ignored directory: then it was asked for by
-    name. Linked worktrees inside are left out (their files are the root's own), and so are folders
+    Symlinks are listed and not followed, also if one has taken a directory's place. Ignored files
+    are left out, unless the resource is itself an ignored directory: then it was asked for by name.
+    Linked worktrees inside are left out, because their files are the root's own. So are folders
     with a coordinator of their own, directories that may not be read, pipes and the like. Names are
-    as `words.file_names` writes them: those that no lease can name are listed, too.
+    as `words.file_names` writes them; names that no lease can have are listed, too.
 
     Raises:
         Refusal: LIMIT if there are more than `files_max`; nothing is listed then.
@@ -160,12 +160,12 @@ def manifest(root: Path | str, resource: Resource, ignore: Ignore, files_max: in
 
 
 def _find_start(root: Root, resource: Resource) -> str:
-    """The directory below which a resource lies, as far as its name tells."""
+    """The directory that contains a resource, as far as its name tells."""
     if resource.kind != "glob":
         start = resource.name.strip("/")
         return "" if start == "." else start
     start = globs.literal_prefix(resource.name)
-    # (The disk may spell it in another normal form.)
+    # The disk may spell it in another normal form.
     return "" if start and root.stat(start) is None else start
 
 
@@ -209,7 +209,7 @@ def _listed(root: Root, resource: Resource, ignore: Ignore, files_max: int) -> l
 
 
 def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
-    """(name, `directory` or `file`) of what is in a directory and can be listed."""
+    """The entries of a directory that can be listed: (name, `directory` or `file`)."""
     result = []
     try:
         with root.scan(directory) as entries:
@@ -222,7 +222,7 @@ def _entries(root: Root, directory: str) -> list[tuple[str, str]]:
                 elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
                     result.append((name, "file"))
     except OSError:
-        pass  # it may not be read, or something else is there by now
+        pass  # it may be unreadable, or something else now
     return result
 
 
@@ -240,7 +240,7 @@ def _read_rules(path: str, before: _Rules) -> tuple[_Rules, bool]:
     lines = data.decode("utf-8", "replace").split("\n")
     if all(not line.strip() or line.startswith("#") for line in lines):
         return _Rules(stamp, None), True  # as git makes `info/exclude`
-    from pathspec import GitIgnoreSpec  # nobody waits for it who has no rules
+    from pathspec import GitIgnoreSpec  # only rules need it, and it loads slowly
 
     try:
         spec = GitIgnoreSpec.from_lines(lines)

@@ -18,9 +18,9 @@ from coordinator.files.verdict_steps import Source
 
 #: Neither content may be larger (bytes).
 SIDE_BYTES_MAX = 64 * 1024 * 1024
-#: Git may take so long (seconds).
+#: The time limit of git (seconds).
 SECONDS = 20.0
-#: A hunk, and a line of a hunk, is cut after so many bytes.
+#: The longest hunk, and the longest line of a hunk (bytes); the rest is cut.
 HUNK_BYTES_MAX, LINE_BYTES_MAX = 40_000, 8_000
 _GIT = ("git", "-c", "core.safecrlf=false", "diff", "--no-index", "--no-ext-diff", "--no-textconv",
         "--no-color", "--diff-algorithm=histogram", "--unified=3", "--")

@@ -1,6 +1,6 @@
-"""Lines of a difference that are too long to be shown: of each the part around what differs.
+"""Lines of a difference that are too long to be shown: of each the part around the difference.
 
-For people who read; what comes out is no patch. Plain text in, plain text out.
+The result is for people and no patch. Plain text in, plain text out.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from itertools import zip_longest
 
 #: A difference longer than this (bytes) is cut in replies; the bytes themselves are all kept.
 DIFF_BYTES_MAX = 200_000
-#: A longer line (signs) is shortened.
+#: A longer line (characters) is shortened.
 SHOWN_MAX = 2_000
-#: So much of it (signs) is left on both sides of what differs.
+#: How much of it (characters) is left on both sides of the difference.
 AROUND = 120
-#: What stands for signs that were left out.
+#: The mark of left out characters.
 GAP = "…"
 
 
 def shorten_difference(diff: str) -> tuple[str, bool]:
-    """As many whole lines of a difference as a reply has room for, and whether it goes on. Of long
-    lines the part around what differs is left."""
+    """As many whole lines of a difference as a reply has room for, and whether there are more. Of
+    long lines the part around the difference is left."""
     if len(diff) <= DIFF_BYTES_MAX:
         return diff, False
     diff = shortened(diff)
@@ -31,17 +31,17 @@ def shorten_difference(diff: str) -> tuple[str, bool]:
 
 
 def shortened(diff: str) -> str:
-    """A unified difference without the middle of its long lines. Lines that were removed and lines
-    that were added in their place are taken in pairs, so that it is seen what is another."""
+    """A unified difference without the middle of its long lines. Removed lines and their
+    replacements are taken in pairs, so that the difference stays visible."""
     result: list[str] = []
     removed: list[str] = []
     added: list[str] = []
-    for line in StringIO(diff, newline="\n"):  # (a form feed ends no line of a difference)
+    for line in StringIO(diff, newline="\n"):  # a form feed ends no line of a difference
         if line.startswith("-") and not added:
             removed.append(line)
         elif line.startswith("+"):
             added.append(line)
-        elif line.startswith("\\"):  # of the line before
+        elif line.startswith("\\"):  # about the line before
             (added or removed or result).append(line)
         else:
             result += _pairs(removed, added)
@@ -68,15 +68,15 @@ def _pair(old: str, new: str) -> tuple[str, str]:
 
 
 def _alike(name: str, two: str) -> int:
-    """How many signs they begin with alike."""
+    """The number of equal characters at their beginning."""
     return next((position for position,
                  (a, b) in enumerate(zip(name, two, strict=False)) if a != b),
                 min(len(name), len(two)))
 
 
 def _cut(line: str, start: int, end: int) -> str:
-    """The line's part from one place to another and something around it, with its first sign and
-    its end."""
+    """The line's part from one place to another and something around it, with its first character
+    and its end."""
     body = line.rstrip("\n")
     if len(body) <= SHOWN_MAX:
         return line

@@ -1,8 +1,8 @@
-"""One file under two paths: what a process sees at a path, as it is called here.
+"""One file under two paths: the name here of what a process sees at a path.
 
 A repository may be mounted a second time (a bind mount, a container, a second mount of a network
-disk), and a process may see another tree of mounts than this one. The kernel tells of each mount
-which part of which file system it shows. Reads /proc and links; Linux only.
+disk), and a process may see another tree of mounts than this one. The kernel tells for each mount
+which part of which file system it shows. The module reads /proc and links; Linux only.
 """
 
 # Paths are plain strings here, of whatever process sees them.
@@ -39,7 +39,7 @@ class Mount(NamedTuple):
 
 
 def mounts(pid: int | None = None) -> list[Mount]:
-    """The mounts that a process sees, this one by default; the later of two lies over the other.
+    """The mounts that a process sees, this one by default. A later mount covers an earlier one.
 
     Raises:
         OSError: it has ended, cannot be seen, or may not be looked at.
@@ -53,8 +53,8 @@ def mounts(pid: int | None = None) -> list[Mount]:
 
 
 def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, str]:
-    """Those of these absolute paths, as the process sees them, that lie in one of the `bases` (real
-    paths here, the inner of two first) -> what they are called here.
+    """The paths among these (absolute, as the process sees them) that are inside one of the `bases`
+    (real paths here, the inner of two first) -> their names here.
 
     Raises:
         OSError: that process cannot be looked at.
@@ -75,7 +75,7 @@ def as_here(paths: Iterable[str], pid: int, bases: Sequence[str]) -> dict[str, s
 
 
 def on_disk(path: str, seen: Sequence[Mount]) -> tuple[bytes, str] | None:
-    """Where a real path lies: the device, and the path within its file system."""
+    """The place of a real path: the device, and the path within its file system."""
     best: Mount | None = None
     for mount in seen:
         inside = path == mount.place or path.startswith(mount.place.rstrip("/") + "/")
@@ -88,7 +88,7 @@ def on_disk(path: str, seen: Sequence[Mount]) -> tuple[bytes, str] | None:
 
 
 def _real(path: str, root: str) -> str:
-    """Where an absolute path leads for a process with this root, as far as it exists."""
+    """The target of an absolute path for a process with this root, as far as it exists."""
     done, links = "/", 0
     rest = [part for part in path.split("/") if part]
     while rest:

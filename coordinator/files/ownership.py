@@ -28,18 +28,18 @@ OTHERS_WRITE, OTHERS = 0o022, 0o077
 
 
 def foreign(path: Path | str, why: str, next: str | None = None) -> Refusal:  # noqa: A002
-    """The refusal of what is not this user's own; `why` ends the sentence that names it."""
+    """The refusal of a thing that is not this user's own. `why` ends the sentence that names it."""
     return Refusal(Code.FOREIGN, f"{path} {why}. It was left as it is, and nothing of it is used.",
                    next=next)
 
 
 def user() -> int:
-    """Whose files are ours."""
+    """The user whose files are ours."""
     return os.geteuid()
 
 
 def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
-    """That this is a folder (no link) of this user's, and that others lack these `bits`.
+    """Check that this is a folder (no link) of this user's, and that others lack these `bits`.
 
     Raises:
         FileNotFoundError; other OSError.
@@ -60,7 +60,8 @@ def check_folder(path: Path | str, bits: int = OTHERS_WRITE) -> None:
 
 
 def check_entry(path: Path | str, *kinds: int) -> None:
-    """That this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no link.
+    """Check that this belongs to this user and is of one of these kinds (`stat.S_IFREG` …), no
+    link.
 
     Raises:
         FileNotFoundError; other OSError.
@@ -70,14 +71,14 @@ def check_entry(path: Path | str, *kinds: int) -> None:
 
 
 def closed(folder: Path | str) -> Refusal:
-    """STORAGE: a folder of this user's own, which nobody may enter."""
+    """STORAGE: a folder of this user's own that may not be entered."""
     return Refusal(
         Code.STORAGE, f"{folder} is this user's, and may not be entered. Nothing was done.",
         next=f"`chmod 700 {folder}`")
 
 
 def check_all(folder: Path) -> None:
-    """The same of everything that lies directly in a folder: files, folders and sockets.
+    """Check everything directly in a folder: files, folders and sockets.
 
     Raises:
         OSError.
@@ -94,8 +95,8 @@ def check_all(folder: Path) -> None:
 def open_own(path: Path | str, flags: int) -> int:
     """A descriptor of a regular file of this user's; made with mode 0600 under `O_CREAT`.
 
-    No link is followed, and what is no regular file is not waited for. Do not ask for `O_TRUNC`:
-    what is foreign would be emptied before it is looked at.
+    No link is followed, and anything but a regular file is not waited for. Do not ask for
+    `O_TRUNC`, which would empty a foreign file before the check.
 
     Raises:
         OSError.
@@ -116,7 +117,7 @@ def open_own(path: Path | str, flags: int) -> int:
 
 
 def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
-    """What an own file holds, up to `most` bytes; None if there is none.
+    """The content of an own file, up to `most` bytes; None if there is none.
 
     Raises:
         OSError.
@@ -131,7 +132,7 @@ def read(path: Path | str, most: int = 1 << 20) -> bytes | None:
 
 
 def write(path: Path | str, data: bytes) -> None:
-    """Put this into an own file, in place of what it held.
+    """Replace the content of an own file.
 
     Raises:
         OSError.
@@ -189,12 +190,12 @@ def temporary_folder() -> Path:
 
 
 def temporary_name() -> str:
-    """What that folder is called, wherever it is."""
+    """The name of that folder, wherever it is."""
     return f"coord-{user()}"
 
 
 def home_folder() -> Path:
-    """Where coord keeps what outlives repositories: in the user's own home, whatever `HOME` says.
+    """The folder of what outlives repositories: in the user's own home, whatever `HOME` says.
 
     A daemon is started from shells, editors and hooks, whose environments differ.
     """
@@ -208,7 +209,7 @@ def home_folder() -> Path:
 
 
 def state_folder() -> Path:
-    """Where notes of this user's are kept: below XDG_STATE_HOME, or in the user's home."""
+    """The folder of this user's notes: below XDG_STATE_HOME, or in the user's home."""
     base = os.environ.get("XDG_STATE_HOME")
     return Path(base) / "coord" if base else home_folder()
 
@@ -225,13 +226,13 @@ def sealed(data: bytes) -> bytes:
 
 
 def unsealed(raw: bytes) -> bytes | None:
-    """What was sealed by this user; None if this is nothing that was."""
+    """The data that this user has sealed; None if the seal is not this user's."""
     data, seal = raw[:-KEY_BYTES], raw[-KEY_BYTES:]
     return data if data and any(_seal(data, key) == seal for key in _keys()) else None
 
 
 def seal(data: bytes, key: bytes, size: int) -> bytes:
-    """A seal of so many bytes (at most 64) that only who has the key can make (BLAKE2b, keyed)."""
+    """A seal of `size` bytes (at most 64) that only the key's owner can make (BLAKE2b, keyed)."""
     return blake2b(data, key=key, digest_size=size, person=b"coord-state").digest()
 
 

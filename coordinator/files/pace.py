@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: So much work (seconds) is done without a rest; after `FORGET_S` of none at all, so much again.
+#: How much work (seconds) needs no rest; after `FORGET_S` without work, so much again.
 FREE_S, FORGET_S = 0.1, 1.0
-#: A rest is so many times as long as the piece before it, and at most so long (seconds).
+#: A rest is so many times as long as the piece before it, up to a maximum (seconds).
 RESTS, REST_MAX_S = 3.0, 0.2
 
 
 class Pace:
-    """Of one thread's work."""
+    """The pace of one thread's work."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic,
                  sleep: Callable[[float], None] = time.sleep) -> None:
@@ -46,9 +46,9 @@ class Pace:
         self._ended = now
 
     def rest(self, times: float) -> None:
-        """All since the last rest was a piece; this one is so many times as long."""
+        """Rest so many times as long as the piece of work since the last rest."""
         took = self._clock() - self._ended
-        if took > FORGET_S:  # nobody works so long at one; it waited for something
+        if took > FORGET_S:  # no one piece takes so long; the thread waited
             self._worked = took = 0.0
         self._rest(took, times)
 

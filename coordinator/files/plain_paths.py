@@ -1,6 +1,6 @@
 """Functions that tell from a path's text alone which file it means, and two quick disk looks.
 
-They settle nearly every name that somebody types; `canonical.py` settles the others.
+They settle nearly every typed name; `canonical.py` settles the others.
 """
 
 # Paths are plain strings here: these run before each write of an agent, and Path is slow.
@@ -18,15 +18,15 @@ from coordinator.words.resource_names import Resource
 
 
 class Plain(msgspec.Struct, frozen=True, gc=False):
-    """What the text of a path tells. Nobody has looked at the disk for it."""
+    """The facts in the text of a path, without a look at the disk."""
 
     path: str
     """Absolute."""
     as_file: Resource
     above: str
-    """The directory that the path lies in, without a final slash."""
+    """The directory of the path, without a final slash."""
     worktree: str | None
-    """The linked worktree that the path lies in; None in the main worktree."""
+    """The linked worktree of the path; None in the main worktree."""
     start: int
     """The index in `path` at which the name within the repository begins."""
 
@@ -65,7 +65,7 @@ def parse_typed_path(text: str, main: str, bases: tuple[str, ...]) -> Plain | No
 
 
 def owner_of(name: str) -> str | None:
-    """Return `git` or `coord` if a file of this name is its own data, else None."""
+    """Return `git` or `coord` if a file of this name is its own data, otherwise None."""
     if ".git" not in name and not name.startswith(STATE_DIR):
         return None
     parts = name.split("/")
@@ -73,15 +73,15 @@ def owner_of(name: str) -> str | None:
 
 
 def look_at(path: str) -> os.stat_result | None:
-    """Return the status of what stands at a path, without following a link; None if nothing does.
-    The function is short, for an exception in a long function costs more than the look."""
+    """Return the status of a path without following a link; None if nothing is there. The function
+    is short, because an exception in a long function costs more than the look."""
     try:
         return os.lstat(path)
     except FileNotFoundError:
         return None
 
 
-#: Whether `os.access` can tell here, without an exception, that nothing stands at a path.
+#: Whether `os.access` can tell here, without an exception, that a path is empty.
 _TELLS_ABSENCE = os.access in os.supports_follow_symlinks and os.access(
     "/", os.F_OK, follow_symlinks=False
 )
@@ -90,8 +90,8 @@ _TELLS_ABSENCE = os.access in os.supports_follow_symlinks and os.access(
 def look_in_root(path: str) -> os.stat_result | None:
     """Do what `look_at` does, for an entry of the root itself.
 
-    Coord may search the root, so `os.access` fails there only if nothing stands at the path. That
-    is often so, and an exception would then cost as much as the look.
+    Coord may search the root, so `os.access` fails there only if nothing is at the path. That is
+    often so, and an exception would then cost as much as the look.
     """
     if _TELLS_ABSENCE and not os.access(path, os.F_OK, follow_symlinks=False):
         return None

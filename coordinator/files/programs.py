@@ -11,7 +11,7 @@ from coordinator.words.refusals import Code, Exit, Refusal
 
 
 def missing(name: str) -> tuple[Refusal, Exit]:
-    """What is told of a name that cannot be started, and the exit code that a shell gives it."""
+    """The refusal for a name that cannot be started, and the exit code that a shell gives it."""
     typed = shlex.quote(name)
     if os.path.isdir(name) and "/" in name:  # noqa: PTH112
         return Refusal(Code.INVALID, f"{name} is a directory. Nothing was started.",

@@ -18,9 +18,9 @@ from typing import NoReturn
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import NAME_PARTS_MAX, Link
 
-#: What file systems allow for one part of a path, in bytes.
+#: The limit of file systems for one part of a path, in bytes.
 PART_BYTES_MAX = 255
-#: How often a path is looked at again whose links somebody swaps meanwhile.
+#: How often to look again at a path whose links change meanwhile.
 SWAPPED_AT_MOST = 3
 
 _O_PATH = getattr(os, "O_PATH", 0)
@@ -29,8 +29,8 @@ _KERNEL_NAMES = bool(_O_PATH) and os.path.isdir("/proc/self/fd")
 
 def real_path(path: str, text: str,
               link: Link = "followed") -> tuple[str, os.stat_result | None]:
-    """Where a path leads, and what is there (None: nothing). `link`: what it stands for if it ends
-    in a symlink.
+    """The target of a path, and what is there (None: nothing). `link`: the meaning of a path that
+    ends in a symlink.
 
     Raises:
         Refusal: INVALID, STORAGE.
@@ -54,7 +54,7 @@ def real_path(path: str, text: str,
 
 
 def _link_at(path: str, link: Link) -> os.stat_result | None:
-    """The symlink that a path ends in, where it stands for that."""
+    """The symlink that a path ends in, if the path means the link itself."""
     with suppress(OSError):
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode) and not (link == "entered" and os.path.isdir(path)):
@@ -135,5 +135,5 @@ def printable(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A name as it stands in a sentence."""
+    """The form of a name in a sentence."""
     return f"`{printable(text)}`"

@@ -24,23 +24,23 @@ STATE_DIR = ".coord"
 
 
 class Checkout(NamedTuple):
-    """Where git's data of one working tree lies."""
+    """The places of git's data of one working tree."""
 
     top: str
     """The directory that holds `.git`."""
     common: str
     """The git directory that all worktrees of the repository share."""
     linked: bool
-    """Whether it is a linked worktree (not the main one, nor a submodule)."""
+    """Whether it is a linked worktree: neither the main one nor a submodule."""
     own: str = ""
     """The git directory of this working tree alone."""
 
 
 def find_root(start: Path) -> Path:
-    """The root of the repository that `start` (a directory, or a file in one) lies in.
+    """The root of the repository around `start` (a directory, or a file in one).
 
     The nearest directory upwards that is prepared (`is_prepared`). Where none is: the top level of
-    the git repository (of a submodule: of the repository that it is a part of), else `start`
+    the git repository (of a submodule: of the repository that it is a part of), otherwise `start`
     itself. A linked worktree stands for its place in the main worktree, of a submodule too; a
     worktree of a bare repository stands for itself.
     """
@@ -71,8 +71,8 @@ def find_root(start: Path) -> Path:
 
 
 def prepared_above(root: Path) -> Path | None:
-    """The prepared folder that everything at `root` would belong to, were `root` not prepared
-    itself; None where there is none."""
+    """The prepared folder that `root` would belong to if it were not prepared itself; None if there
+    is none."""
     above = root.parent
     path = find_root(above)
     return path if above != root and is_prepared(str(path)) else None
@@ -107,7 +107,7 @@ def foreign_root(base: str, name: str) -> str | None:
 
 
 def checkout(directory: str) -> Checkout | None:
-    """The git working tree that a directory lies in; None outside of any."""
+    """The git working tree of a directory; None outside of any."""
     for folder in _upwards(directory, "/"):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
@@ -125,9 +125,9 @@ def checkout(directory: str) -> Checkout | None:
 
 
 def own_repository(root: str, directory: str, made: str = "") -> str | None:
-    """The top of the repository around a directory below `root`, where that is another one than
-    the root's (a submodule, a clone, a fixture); None: it is the root's own, linked worktrees
-    included, or nobody can tell for certain what git there would change.
+    """The top of the repository around a directory below `root`, if that is another one than the
+    root's (a submodule, a clone, a fixture). None if it is the root's own, linked worktrees
+    included, or if it is uncertain what git there would change.
 
     Args:
         made: a folder that will be a repository by then, unless it is one already.
@@ -143,7 +143,7 @@ def own_repository(root: str, directory: str, made: str = "") -> str | None:
     if not all(map(os.path.exists, (
             f"{found_checkout.own}/HEAD", f"{found_checkout.common}/objects",
             f"{found_checkout.common}/refs"))):
-        return None  # git passes over such a `.git`, and goes on upwards
+        return None  # git ignores such a `.git`, and looks further upwards
     for config in (f"{found_checkout.common}/config", f"{found_checkout.common}/config.worktree"):
         text, work_tree = _read(config).lower(), _core_worktree(config)
         if "[include" in text or (not work_tree and re.search(r"\bworktree\s*=", text)):
@@ -155,8 +155,8 @@ def own_repository(root: str, directory: str, made: str = "") -> str | None:
 
 
 def root_in_worktree(root: Path, directory: str) -> str:
-    """Where the root of a repository lies in the working tree around a directory: in the linked
-    worktree that it is in, or itself."""
+    """The place of a repository's root in the working tree around a directory: in its linked
+    worktree, or the root itself."""
     found_checkout = checkout(os.path.realpath(directory))
     main = (main_worktree(found_checkout.common)
             if found_checkout is not None and found_checkout.linked else None)
@@ -170,7 +170,7 @@ def main_worktree(common: str) -> str | None:
     above, name = os.path.split(common)
     if name == ".git":
         return above
-    # A submodule's git directory lies in that of the repository around it, and says where its
+    # A submodule's git directory is inside that of the repository around it, and says where its
     # files are.
     text = _core_worktree(os.path.join(common, "config"))
     if not text:
@@ -205,7 +205,7 @@ def linked_worktrees(common: str) -> tuple[list[str], bool]:
 
 
 def folds_case(directory: str) -> bool:
-    """Whether the disk takes `A` and `a` for one name, told from an entry that exists already."""
+    """Whether the disk takes `A` and `a` for one name, judged by an existing entry."""
     try:
         names = set(os.listdir(directory))
     except OSError:

@@ -31,13 +31,13 @@ class Worker(msgspec.Struct):
     attempt: int | None = None
     taken_over: bool = False
     gone: str | None = None
-    """Why it works no more, in words; None: it does."""
+    """Why it stopped working, in words; None: it works."""
     failed: bool = False
     """Whether that was some trouble."""
 
 
 class Log(msgspec.Struct):
-    """Who wrote a log, at which task, and how that ended, in words; None: it has not."""
+    """The writer of a log, its task, and how that ended, in words; None: it has not ended."""
 
     profile: str
     agent: str
@@ -46,7 +46,7 @@ class Log(msgspec.Struct):
 
 
 class Record(msgspec.Struct, kw_only=True):
-    """What a launch leaves behind."""
+    """The record of a launch."""
 
     run: str
     launcher: int
@@ -58,8 +58,8 @@ class Record(msgspec.Struct, kw_only=True):
     tasks: list[str] = []
     workers: list[Worker] = []
     logs: dict[str, Log | str] = {}
-    """By a log's name, in order; `profile` wrote those that are not named. (Earlier runs have its
-    profile alone.)"""
+    """By a log's name, in order; unnamed logs are by `profile`. Earlier runs have its profile
+    alone."""
     door: str | None = None
     """The socket at which a person asks for one of its agents (door.py)."""
     outlived_by: int | None = None
@@ -135,8 +135,9 @@ class RunFile:
             self._try_to_write()
 
     def _try_to_write(self) -> None:
-        """A disk that is full now is no reason to leave an agent without its supervisor: the next
-        note is written with all before it. (Whoever tidies up finds agents without it, too.)"""
+        """Write the record if possible. A full disk is no reason to leave an agent without its
+        supervisor: the next note is written with all before it, and the cleanup also finds agents
+        without it."""
         with contextlib.suppress(OSError):
             self._write()
 
@@ -166,17 +167,17 @@ def read(folder: Path) -> Record | None:
 
 
 def profile_of(log: Path) -> str | None:
-    """The name of the profile whose agent wrote this log; None: not known."""
+    """The name of the profile whose agent wrote this log; None if unknown."""
     record = read(log.parent)
     return None if record is None else record.wrote(log.name)
 
 
 def close(path: Path, record: Record, now: str) -> None:
-    """Note that somebody tidied up after this launch."""
+    """Note that the cleanup after this launch is done."""
     record.ended_at = now
     path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
 
 
 def digest(text: str) -> str:
-    """What a task file is known by."""
+    """The name of a task file's content."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,8 +1,8 @@
 """One working tree for a person's command to run in: whatever the command leaves there, the next
 run starts from the right content again.
 
-What the command builds and git ignores stays from run to run, for building it anew takes long.
-Decides nothing about what is run there.
+Files that the command builds and git ignores stay from run to run, because building takes long. The
+module does not decide what runs there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from coordinator.files.git import CHECKOUT_TIMEOUT_S, Git, GitError
 
 
 class ScratchTree:
-    """A linked worktree that is nobody's work.
+    """A linked worktree without anybody's work.
 
     Args:
         top: of the working tree whose repository it belongs to.
@@ -36,10 +36,10 @@ class ScratchTree:
             return
         git = Git(self.place)
         git.run("checkout", "--quiet", "--force", "--detach", commit, timeout_s=CHECKOUT_TIMEOUT_S)
-        git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # but for what git ignores
+        git.run("clean", "-ffdq", timeout_s=CHECKOUT_TIMEOUT_S)  # except what git ignores
 
     def check_out_whatever_is_there(self, commit: str) -> None:
-        """The same; where git cannot make its way through what a command has left, all of it is
+        """Check out the commit. If git fails because of what a command has left, everything is
         thrown away first.
 
         Raises:

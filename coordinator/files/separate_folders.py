@@ -1,9 +1,9 @@
 """Folders below a root that have a coordinator of their own: nothing in them is this one's.
 
-A folder with a `.coord` is the ground of its own coordinator, whatever lies around it (roots.py).
-For the one around, it is as if it lay outside. A person makes that so (`coord init --separate`); it
-is also so where the folder had its `.coord` first. What is known of such folders here serves for
-words; what decides is the look at the path, at the instant.
+A folder with a `.coord` belongs to its own coordinator, whatever is around it (roots.py). The outer
+coordinator treats it as outside. A person makes it so (`coord init --separate`); it is also so if
+the folder had its `.coord` first. The list of such folders here serves for words; the look at the
+path, at that instant, decides.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def separate_trees(root: Path) -> list[str]:
 
 
 def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
-    """That the path `name` is in no such folder, seen from any of these bases (which end with a
-    slash): the root, and the linked worktree that was addressed.
+    """Check that the path `name` is in no such folder, seen from any of these bases (which end with
+    a slash): the root, and the addressed linked worktree.
 
     Raises:
         Refusal: OUTSIDE_REPO.
@@ -44,7 +44,7 @@ def check_ours(bases: tuple[str, ...], name: str, text: str) -> None:
 
 
 def separate(there: str, base: str, text: str) -> Refusal:
-    """The refusal of what lies in such a folder."""
+    """The refusal of a path in such a folder."""
     return Refusal(
         Code.OUTSIDE_REPO,
         f"{shown(text)} belongs to the coordinator of {shown(there)}, which is separate from that "
@@ -56,7 +56,7 @@ def separate(there: str, base: str, text: str) -> Refusal:
 
 
 def not_covered(known_names: list[str], resource: Resource) -> list[str]:
-    """Those of these folders that a lease on this directory or glob looks like covering."""
+    """Those of these folders that a lease on this directory or glob seems to cover."""
     if resource.kind == "dir":
         start = resource.name.strip("/")
         inside = "" if start in ("", ".") else start + "/"

@@ -1,9 +1,9 @@
 """`.coord/`: where the coordinator keeps its state, and how clients find its socket.
 
-Owns the names of the files in it, and how it is known that this user's coord has made it: the
-secret in it is sealed with a key that lies outside of every repository (ownership.py), and the
-database is sealed with that secret. So a `.coord` out of a clone or an archive is refused, and one
-that was moved or copied by its own user is taken as it is. The directory ignores itself in git.
+The module owns the names of the files in it, and the proof that this user's coord has made it. The
+secret in it is sealed with a key outside of every repository (ownership.py), and the database is
+sealed with that secret. So a `.coord` out of a clone or an archive is refused, and one that was
+moved or copied by its own user is taken as it is. The directory ignores itself in git.
 """
 
 # ruff: noqa: PTH111
@@ -78,7 +78,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def errors(self) -> Path:
-        """What the last daemon wrote to its standard output and error."""
+        """The last daemon's standard output and error."""
         return self.path / "start.err"
 
     @property
@@ -88,8 +88,8 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def separate(self) -> Path:
-        """There where a person has said that this folder, which lies in the ground of another
-        coordinator, has one of its own: the root of that other one."""
+        """Exists if a person has given this folder, inside another coordinator's, one of its own.
+        It holds the root of the other."""
         return self.path / "separate"
 
     @property
@@ -99,7 +99,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def socket_path(self) -> Path:
-        """Where the socket is, for hooks, and for clients with another environment."""
+        """The place of the socket, for hooks, and for clients with another environment."""
         return self.path / "socket.path"
 
     @property
@@ -119,13 +119,12 @@ class StateDir(msgspec.Struct, frozen=True):
 
     @property
     def log_format(self) -> Path:
-        """What form of the log the coordinator that runs was started with, in place of the
-        setting."""
+        """The log form that the running coordinator was started with instead of the setting."""
         return self.path / "log.format"
 
     @property
     def steps(self) -> Path:
-        """Who runs which step of a resumable program, with its tokens (0600)."""
+        """The runners of a resumable program's steps, with their tokens (0600)."""
         return self.path / "steps"
 
     @property
@@ -173,7 +172,7 @@ class StateDir(msgspec.Struct, frozen=True):
             return inside
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16] + ".sock"
         with suppress(OSError, Refusal):
-            # As the daemon has it: it was started with another XDG_RUNTIME_DIR, perhaps.
+            # The daemon's own place, which may be from another XDG_RUNTIME_DIR.
             pointer = os.fsdecode(ownership.read(self.socket_path) or b"")
             if pointer.endswith(f"/{name}"):
                 return Path(pointer)
@@ -194,7 +193,7 @@ class StateDir(msgspec.Struct, frozen=True):
             if separate is not None:
                 ownership.write(self.separate, os.fsencode(separate))
             elif (above := prepared_above(self.root)) is not None:
-                # Two first commands, here and above, at one moment: whoever comes second sees it.
+                # Two first commands, here and above, at one moment: the later one sees it.
                 self.path.rmdir()
                 raise _within(self.root, above)
         self.check()
@@ -270,7 +269,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return key
 
     def renew_secret(self) -> None:
-        """From now on no lease token that was made before is valid any more.
+        """Make all earlier lease tokens invalid.
 
         Raises:
             OSError.
@@ -282,7 +281,7 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.secret.with_name(f".{self.secret.name}-next")
 
     def check(self) -> None:
-        """That all that lies in the directory is this user's own, and no link.
+        """Check that everything in the directory is this user's own, and no link.
 
         Raises:
             OSError.
@@ -292,7 +291,7 @@ class StateDir(msgspec.Struct, frozen=True):
         ownership.check_all(self.path)
 
     def check_ours(self) -> None:
-        """That the directory, if there is one, is what this user's coord has made.
+        """Check that the directory, if there is one, was made by this user's coord.
 
         Raises:
             OSError.
@@ -304,7 +303,7 @@ class StateDir(msgspec.Struct, frozen=True):
                 self.secret_key()
 
     def note_socket(self) -> None:
-        """Make the folder of the socket, and write down where it is.
+        """Make the folder of the socket, and write its place down.
 
         Raises:
             OSError.
@@ -317,8 +316,7 @@ class StateDir(msgspec.Struct, frozen=True):
 
 
 def check_socket(path: Path) -> None:
-    """That a socket and its folder are this user's alone; a client asks before it says anything
-    there.
+    """Check that a socket and its folder are this user's alone, before a client sends anything.
 
     Raises:
         FileNotFoundError: there is none; other OSError.
@@ -329,13 +327,13 @@ def check_socket(path: Path) -> None:
 
 
 def database_seal(secret: bytes) -> str:
-    """What the database of the state with this secret says of itself."""
+    """The mark in the database of the state with this secret."""
     return ownership.seal(b"database", secret, 16).hex()
 
 
 def _bits(socket: Path) -> int:
-    """What others may not have of the folder of a socket. One that a person has named need not be
-    closed to them."""
+    """The rights that others must not have on a socket's folder. A folder named by a person may be
+    open to them."""
     named = socket.parent.name != ownership.temporary_name()
     return ownership.OTHERS_WRITE if named else ownership.OTHERS
 

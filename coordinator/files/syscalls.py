@@ -2,7 +2,7 @@
 
 They open below a directory without following a link (`openat2`), rename without replacing and
 exchange two names (`renameat2`), share the blocks of a file (`FICLONE`), write a part of one to the
-disk (`sync_file_range`), and ask whether somebody has a file open for writing, by a lease of the
+disk (`sync_file_range`), and ask whether a file is open for writing elsewhere, by a lease of the
 kernel's own kind. If the kernel or the file system cannot do it, the call raises `OSError` or
 answers None, and the caller has another way.
 """
@@ -22,7 +22,7 @@ from functools import cache
 
 AT_FDCWD = -100
 _O_PATH = getattr(os, "O_PATH", 0)
-#: How a directory is opened when it is only a place to start from.
+#: The flags that open a directory only as a place to start from.
 PLACE = (_O_PATH or os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 _OPENAT2 = 437  # the same number on every architecture but Alpha
@@ -32,7 +32,7 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 0x02, 0x04, 0x08
 _NOREPLACE, _EXCHANGE = 1, 2
 _FICLONE = 0x40049409
 _WAIT_BEFORE, _WRITE, _WAIT_AFTER = 1, 2, 4
-#: What says: not here, go another way.
+#: The errors of an unsupported call: try another way.
 UNSUPPORTED = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM})
 #: A lookup that was disturbed by a rename elsewhere is tried so often.
 _AGAIN_MAX = 32
@@ -51,7 +51,7 @@ def open_beneath(place: int, path: bytes, flags: int) -> int:
     """Open `path` below the directory `place` (a descriptor); no link on the way is followed.
 
     Raises:
-        OSError: ELOOP where a link stands on the way, ENOTDIR where a file does; else as `open`.
+        OSError: ELOOP: a link is on the way; ENOTDIR: a file is; otherwise as `open`.
     """
     if _has_openat2:
         try:
@@ -139,8 +139,8 @@ def rename_new(place: int, data: bytes, other: bytes) -> None:
     """Rename within one directory, only if nothing has the new name.
 
     Raises:
-        OSError: EEXIST; else as `rename`. (Where the kernel cannot, files and links are linked to
-            the new name first, which refuses a name that is taken just as well.)
+        OSError: EEXIST; otherwise as `rename`. If the kernel cannot, files and links are linked to
+            the new name first, which refuses a taken name just as well.
     """
     try:
         _rename(place, data, other, _NOREPLACE)
@@ -174,8 +174,8 @@ def clone(source: int, target: int) -> bool:
 
 
 def write_out(fd: int, start: int, length: int) -> None:
-    """Have these bytes of a file written to the disk, and wait until they are. They are not durable
-    by that: where they lie is written down by a later `fsync` only, and nobody else's waits for it.
+    """Write these bytes of a file to the disk, and wait for it. That does not make them durable:
+    only a later `fsync` writes their place down, and no other `fsync` waits for it.
 
     Raises:
         OSError: the disk refused.
@@ -192,17 +192,17 @@ def write_out(fd: int, start: int, length: int) -> None:
 
 
 def has_writer(fd: int) -> bool | None:
-    """Whether anybody has this file (open here for reading only) open for writing. None: the
+    """Whether any process has this file (open here for reading only) open for writing. None if the
     kernel does not tell (another's file, a network drive, not Linux)."""
     return _busy(fd, fcntl.F_RDLCK)
 
 
 class Alone:
-    """While it is entered, nobody else has the file open, and who opens it waits. `fd` must be the
-    only descriptor of it here.
+    """While it is entered, no one else has the file open, and opening it waits. `fd` must be its
+    only descriptor here.
 
     Attributes:
-        held: True; False: somebody has it open; None: the kernel does not tell.
+        held: True; False: it is open elsewhere; None: the kernel does not tell.
     """
 
     def __init__(self, fd: int) -> None:
@@ -228,7 +228,7 @@ def _busy(fd: int, kind: int, *, keep: bool = False) -> bool | None:
     if _lease() < 0:
         return None
     try:
-        # Who opens it meanwhile is announced by a signal; the usual one would end the process.
+        # A signal announces each opener meanwhile; the usual signal would end the process.
         fcntl.fcntl(fd, getattr(fcntl, "F_SETSIG", 10), signal.SIGURG)
         fcntl.fcntl(fd, _lease(), kind)
         if not keep:

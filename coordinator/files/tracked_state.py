@@ -19,7 +19,7 @@ _SHORTENED = 4
 
 
 def check_untracked(root: Path) -> None:
-    """That git tracks nothing in the state directory of this root.
+    """Check that git tracks nothing in the state directory of this root.
 
     Raises:
         Refusal: FOREIGN.

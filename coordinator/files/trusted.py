@@ -1,7 +1,7 @@
 """The files in repositories that this user trusts: one small note for each file and root.
 
 The author of a repository can put a profile or settings there that run commands or weaken
-protection. They count only after a person has seen exactly these bytes and agreed. A note lies in
+protection. They count only after a person has seen exactly these bytes and agreed. A note is in
 the user's own folder, outside of every repository, under the hash of what was seen. So a later
 change is not trusted. The idea is direnv's `allow`.
 
@@ -28,13 +28,13 @@ class Note(msgspec.Struct, kw_only=True):
     what: str
     """Its path below the root."""
     sha256: str
-    """Of the bytes that were shown (hex)."""
+    """Of the shown bytes (hex)."""
     since: str
     """When (UTC)."""
 
 
 def folder() -> Path:
-    """Where the notes are."""
+    """The folder of the notes."""
     return ownership.state_folder() / "trusted"
 
 
@@ -45,7 +45,7 @@ def note_path(root: Path, what: str) -> Path:
 
 
 def is_trusted(root: Path, what: str, data: bytes) -> bool:
-    """Whether a person has said yes to exactly these bytes. No, where that cannot be told."""
+    """Whether a person has agreed to exactly these bytes. No if that cannot be told."""
     note = _read(note_path(root, what))
     return (note is not None and note.root == os.path.realpath(root) and note.what == what
             and note.sha256 == hashlib.sha256(data).hexdigest())
@@ -67,7 +67,7 @@ def trust(root: Path, what: str, data: bytes, since: str) -> None:
 
 
 def withdraw(root: Path) -> list[Note]:
-    """Trust nothing of this repository any more; what was trusted.
+    """Stop trusting anything of this repository. Returns what was trusted.
 
     Raises:
         OSError.
@@ -80,7 +80,7 @@ def withdraw(root: Path) -> list[Note]:
 
 
 def of_root(root: Path) -> list[Note]:
-    """What is trusted of this repository, by name."""
+    """The trusted things of this repository, by name."""
     here = os.path.realpath(root)
     names: list[Path] = []
     with suppress(OSError, Refusal):

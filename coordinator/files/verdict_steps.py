@@ -51,19 +51,19 @@ class Step:
         return Step(self.path, self.new, self.old, mode, self.aside, self.in_place, not self.back)
 
     def beside(self) -> tuple[bytes, bytes]:
-        """Two names in the same directory: for whole contents, and for what is being written."""
+        """Two names in the same directory: for whole contents, and for contents being written."""
         stem = self.aside.removesuffix(".tmp").encode() + (b".back" if self.back else b"")
         return stem + b".tmp", stem + b".new.tmp"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a step.
+    """The result of a step.
 
     Attributes:
         state: `done`: the new content is there (it may have been there before); `changed`:
-            something else is, and was left as it is; `barred`: a link or a file stands where its
-            directory was, so that what is there was not seen; `failed`: the disk refused.
+            something else is, and was left as it is; `barred`: a link or a file is where its
+            directory was, so that the content was not seen; `failed`: the disk refused.
         why: in words, unless it is done.
         out: which file (device, inode) came out and was thrown away; None: none.
         names: how many other names that file still had: the old content is there under them.
@@ -113,9 +113,9 @@ def name_of(fd: int) -> str:
 
 
 def is_mixed(fd: int, old: Source, new: Source) -> bool:
-    """Whether an open file is what a crash leaves that came while we wrote `new` over `old`: each
-    byte is that of one of the two, in its place, and the end is where one of them ends or, while
-    it grows, between."""
+    """Whether an open file is what a crash leaves while we wrote `new` over `old`: each byte is
+    that of one of the two, in its place. The end is that of one of them or, while it grows,
+    between."""
     size, before, after = os.fstat(fd).st_size, _size(old), _size(new)
     if size not in (before, after) and not before < size < after:
         return False
@@ -145,8 +145,8 @@ def _part(content: Source, position: int) -> bytes:
 
 
 def fitting_mode(mode: int, name: str) -> int:
-    """Permission bits that say of a file whether it is executable as its name says: who may read
-    it may execute it, or nobody may."""
+    """Permission bits that make a file as executable as its name says: all its readers may execute
+    it, or no one may."""
     if is_executable(name):
         return mode | stat.S_IXUSR | ((mode & 0o444) >> 2)
     return mode & ~0o111

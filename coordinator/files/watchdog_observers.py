@@ -2,9 +2,9 @@
 
 watchdog watches every directory below the root: `.git` with its objects, coord's own database at
 each commit, `node_modules`. That wastes kernel watches, of which there may be only 8,192, and time.
-The observers here pass over what a `skip` function names. The one for inotify leans on parts of
-watchdog 7 that are not promised; where they are missing, watchdog's own observer is used, which
-watches too much and reports the same.
+These observers skip what a `skip` function names. The one for inotify uses parts of watchdog 7 that
+are not promised. If they are missing, watchdog's own observer is used, which watches too much and
+reports the same.
 """
 
 # Paths are plain strings here, as watchdog gives them.
@@ -27,18 +27,18 @@ from watchdog.observers.polling import PollingObserverVFS
 Skip = Callable[[str], bool]
 #: Told when the kernel has no watch left for a directory.
 Lost = Callable[[OSError], None]
-#: Told of a file that was `created`, `modified` or `deleted`: (which of these, absolute path).
+#: Gets a file that was `created`, `modified` or `deleted`: (which of these, absolute path).
 Heard = Callable[[str, bytes], None]
 
-#: What the names of marks begin with (see `_Order`): no file has a NUL in its name.
+#: The prefix of the names of marks (see `_Order`): no file has a NUL in its name.
 _MARK = "\0came out "
 
-#: What the kernel says when watches, instances or memory for them have run out.
+#: The kernel's errors if watches, instances or memory for them have run out.
 EXHAUSTED = frozenset({errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
 def polling_observer(skip: Skip, interval_s: float) -> BaseObserver:
-    """An observer that compares the tree with what it was, every `interval_s` seconds."""
+    """An observer that compares the tree with its earlier state, every `interval_s` seconds."""
 
     def entries(directory: str | None) -> Iterator[os.DirEntry[str]]:
         with os.scandir(directory) as scan:
@@ -52,8 +52,8 @@ def polling_observer(skip: Skip, interval_s: float) -> BaseObserver:
 
 
 def native_observer(skip: Skip, lost: Lost, heard: Heard | None = None) -> BaseObserver:
-    """The kernel's notification, without a timer. What happens to single files may be told to
-    `heard` alone, and not as an event to handlers: it comes there at once, from another thread.
+    """The kernel's notification, without a timer. Changes of single files may go to `heard` alone,
+    and not as an event to handlers: there they come at once, from another thread.
 
     Raises:
         OSError: the kernel has no more instances of it.
@@ -82,16 +82,15 @@ except (ImportError, OSError, AttributeError):  # not Linux, or an older watchdo
     pass
 else:
 
-    #: What happens to one file, by the kernel's sign for it. (Of a directory it has another sign,
-    #: too.)
+    #: The change of one file, by the kernel's flag for it. A directory has another flag, too.
     _OF_A_FILE: dict[int, str] = {
         InotifyConstants.IN_CREATE: "created", InotifyConstants.IN_MODIFY: "modified",
         InotifyConstants.IN_DELETE: "deleted",
     }
 
     class _Order:
-        """Whether events stand in watchdog's queues and threads that others must not overtake.
-        After each that goes through these a mark is sent, and comes out behind it."""
+        """Whether watchdog's queues and threads hold events that others must not overtake. After
+        each of them a mark is sent, and comes out behind it."""
 
         def __init__(self) -> None:
             self.sent = 0
@@ -129,10 +128,9 @@ else:
             super().__init__(*args, **more)
 
         def on_event(self, event: InotifyEvent) -> None:
-            """As watchdog's own, which hands each event on through two queues and threads. That
+            """Like watchdog's own, which hands each event on through two queues and threads. That
             takes 0.1 ms of the interpreter, twice for each of 20,000 files that a checkout writes.
-            What happens to a file goes straight on where there is nothing that it could overtake.
-            """
+            A file's event is handed on directly if it can overtake nothing."""
             what, order = _OF_A_FILE.get(event.mask), self._order
             if (what is None or self._heard is None or not event.name
                     or order.sent != order.came_out):
@@ -146,7 +144,7 @@ else:
                 self._heard(what, directory + b"/" + event.name)
 
         def on_queue_overflow(self) -> None:
-            super().on_queue_overflow()  # marks are thrown away with what they stood behind
+            super().on_queue_overflow()  # marks are lost together with the events before them
             self._move_event_grouper.put_event(self._order.mark())
 
         def _add_all_callbacks(self, path: bytes) -> None:
@@ -177,7 +175,7 @@ else:
                     continue  # gone again, or closed to us
 
         def _watch(self, directory: bytes) -> None:
-            """As `_add_callback`, which says nothing when the kernel has no watch left."""
+            """Like `_add_callback`, which is silent if the kernel has no watch left."""
             try:
                 wd = self._inotify_fd.add_callback(
                     directory, self.event_mask, self._callback, self._id

@@ -30,7 +30,7 @@ __all__ = ["current", "guarded", "in_thread", "lease", "to_the_end"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: What a call needs: a resource, several, or a function that gives them from its arguments.
+#: The needs of a call: a resource, several, or a function that gives them from its arguments.
 Resources = str | Sequence[str]
 
 
@@ -45,13 +45,13 @@ def guarded(
         resources: fixed, or a function that is called as the decorated one is and gives them.
         client: whose sub-agents the calls are; default: this process's own.
         ttl: seconds after which they are free again should this process die; renewed meanwhile.
-        wait: seconds to stand in line for what is held.
+        wait: seconds to queue for what is held.
         description: what others read about it; default: the function's name.
         on_blocked: gets the postponed step (named `module:function`, with its arguments) first. It
             is called in a thread.
 
     The call raises:
-        StepPostponed: somebody else holds one of them; the function was not begun.
+        StepPostponed: another agent holds one of them; the function was not begun.
         LeaseLost: a lease ended while it ran.
         Refusal: INVALID and the like.
     """
@@ -85,14 +85,14 @@ async def lease(
     """Hold `resources` while the body runs, as `guarded` does.
 
     Raises:
-        StepPostponed: somebody else holds one of them; the body was not entered.
+        StepPostponed: another agent holds one of them; the body was not entered.
         LeaseLost: a lease ended while the body ran.
         Refusal: INVALID and the like.
     """
     branches = await in_thread(lambda: branches_of(client))
     asking = _Asking(branches, branches.around(), resources, ttl, wait, description)
     begun = asyncio.ensure_future(in_thread(asking.begin))
-    begun.add_done_callback(lambda one: one.cancelled() or one.exception())  # somebody looked
+    begun.add_done_callback(lambda one: one.cancelled() or one.exception())  # look at the exception
     try:
         held = await asyncio.shield(begun)
     except asyncio.CancelledError:
@@ -100,7 +100,7 @@ async def lease(
         await to_the_end(asking.undo)
         raise
     except Refusal as refusal:
-        no = refusal  # (its name ends with this block)
+        no = refusal  # its name ends with this block
         raise await in_thread(lambda: postponed(
             no, resources=resources, step=step, arguments=arguments,
             on_blocked=on_blocked)) from refusal
@@ -158,18 +158,18 @@ class _Asking:
             self._ended.set()
 
     def call_off(self) -> None:
-        """Whoever asked has gone: a wait in line ends now."""
+        """The asker has gone: end its wait in the queue now."""
         self._over = True
         if self._asker is not None:
             self._asker.hang_up(for_good=True)
 
     def undo(self) -> None:
-        """After `call_off`: nothing is held, whatever came of the question."""
+        """After `call_off`: release everything, whatever the answer was."""
         self._ended.wait()
         if self._held is not None:
             self.end()
         elif self.branch is not None and self._nested:
-            self._branches.spend(self.branch)  # a grant may have come when nobody listened
+            self._branches.spend(self.branch)  # a grant may have come unnoticed
         elif self.branch is not None:
             self._part(False)
 
@@ -194,13 +194,14 @@ class _Asking:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """What `call` returns or raises, from a thread of its own. Cancelling does not end it."""
+    """The result of `call`, returned or raised, from a thread of its own. Cancelling does not end
+    it."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
 
     def settle(value: T | None, bad: BaseException | None) -> None:
         if answer.done():
-            return  # nobody waits any more
+            return  # the asker has gone
         if bad is not None:
             answer.set_exception(bad)
         else:
@@ -220,7 +221,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 async def to_the_end(call: Callable[[], T]) -> T:
-    """The same, but whoever is cancelled meanwhile waits for its end first."""
+    """Run it in a thread, and wait for its end even if the asker is cancelled."""
     return await async_concurrency.to_the_end(in_thread, call)
 
 

@@ -2,9 +2,9 @@
 
 A client is one agent, and a holder never conflicts with itself: two coroutines that share a client
 would both be granted the same resource. So each call gets a sub-agent of the client's agent, with a
-client of its own, for as long as it runs; sub-agents are used again, so a program has as many as it
-ever had calls at once. Calls nested in one task (or thread) are one holder; a task that is started
-within is another. Takes no lease itself.
+client of its own, while it runs. Sub-agents are used again, so a program has at most as many as it
+ever had calls at once. Calls nested in one task (or thread) are one holder; a task started within
+is another. The module takes no lease itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from coordinator.client.locating import locate_root
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: An agent that was not heard of for so long (seconds) counts as silent: its process is gone. No
-#: shorter, for what a silent one holds is closed, and a lease may last a day without a word.
+#: The silence (seconds) after which an agent counts as gone with its process. No shorter, because a
+#: silent agent's leases are closed, and a lease may last a day without a word.
 SILENCE_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """What runs around this code, in this task or thread."""
+    """The call around this code, in this task or thread."""
 
     owner: object
     branches: Branches | None
@@ -44,7 +44,7 @@ _here: ContextVar[_Here | None] = ContextVar("coord_branch", default=None)
 
 
 def owner() -> object:
-    """Whatever runs one thing after the other here: the task in an event loop, else the thread."""
+    """The present line of execution: the task in an event loop, otherwise the thread."""
     try:
         task = asyncio.current_task()
     except RuntimeError:
@@ -101,14 +101,15 @@ class Branches:
         return client
 
     def around(self) -> Client | None:
-        """Whose nested call this is; None if nothing of these branches is around it."""
+        """The client of the call around this nested one; None if no call of these branches is
+        around it."""
         here = _here.get()
         if here is None or here.branches is not self or here.owner is not owner():
             return None
         return here.client if self.process == os.getpid() else None
 
     def take(self) -> Client:
-        """A holder that nobody else is, until it is given back.
+        """A holder for one call alone, until it is given back.
 
         Raises:
             Refusal: the client's own agent cannot register one.
@@ -124,7 +125,7 @@ class Branches:
         return Client(self._client.root, agent=made.agent, token=made.token)
 
     def give_back(self, client: Client) -> None:
-        """It holds nothing any more; another call may have it. (One that was spent leaves.)"""
+        """Give back a holder without leases, for another call. A spent one leaves."""
         if self.process != os.getpid():
             return
         if client not in self._spent:
@@ -135,14 +136,14 @@ class Branches:
             self.end(client)
 
     def spend(self, client: Client) -> None:
-        """It may hold more than its call knows of: nobody is to have it after."""
+        """Mark a holder that may hold more than its call knows of: no other call may get it."""
         self._spent.add(client)
 
     def end(self, client: Client) -> None:
-        """What it holds, or waits for, ends now; nobody else gets it.
+        """End what it holds, or waits for; no other call gets it.
 
         Raises:
-            Refusal: the coordinator cannot be reached: it ends when its leases lapse.
+            Refusal: the coordinator cannot be reached: it ends when its leases expire.
         """
         client.close()
         self._client.call(rq.Leave(agent=str(client.agent), reason="its call has ended"))
@@ -156,8 +157,8 @@ class Branches:
 
 
 def register(client: Client, description: str = "") -> None:
-    """Have a client become an agent of its own, which counts as silent when nobody has heard of it
-    for `SILENCE_S`.
+    """Register a client as an agent of its own, which counts as silent after `SILENCE_S` without a
+    sign of life.
 
     Raises:
         Refusal: the coordinator cannot be reached.
@@ -167,7 +168,7 @@ def register(client: Client, description: str = "") -> None:
     except Refusal as refusal:
         if refusal.code is not Code.INVALID:
             raise
-        client.register(description=description)  # so long a silence is not possible here
+        client.register(description=description)  # such a long silence is impossible here
 
 
 def _registered(client: Client, request: rq.Register) -> rq.Registered:
@@ -187,8 +188,8 @@ _making = threading.RLock()
 
 
 def branches_of(client: Client | None) -> Branches:
-    """Those of this client; without one, this process's own for the repository around the working
-    directory, which leave when the process ends.
+    """The branches of this client; without one, this process's own for the repository around the
+    working directory, which leave when the process ends.
 
     Raises:
         Refusal: the coordinator cannot be reached.
@@ -214,7 +215,7 @@ def _leave(client: Client, branches: Branches, given: bool) -> None:
     this process's own."""
     if branches.process != os.getpid() or client.token is None:
         return
-    client.starts_nothing()  # where nobody serves any more, what is held lapses
+    client.starts_nothing()  # without a coordinator the leases expire
     if given:
         branches.close()
         return

@@ -38,7 +38,7 @@ __all__ = ["ClaudeLeases"]
 
 #: The profile whose dialect the SDK's hooks speak (agents/claude-code.toml).
 PROFILE = b"claude-code"
-#: What coord listens to.
+#: The events that coord listens to.
 EVENTS = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop",
           "SubagentStop")
 #: Tools that write a file, and where in their input it is.
@@ -59,7 +59,7 @@ class ClaudeLeases:
     """One SDK session's leases.
 
     Args:
-        client: its agent is who holds them, and its sub-agents' parent. One client for a session:
+        client: its agent is the holder, and its sub-agents' parent. One client for a session:
             two that share one are one holder, and do not keep each other out.
         patience: seconds that an answer may take before a call is denied.
     """
@@ -77,11 +77,12 @@ class ClaudeLeases:
         await self.release()
 
     async def release(self) -> None:
-        """The session is over: what it holds for no task is free. (The SDK has no hook for that.
-        Leases outlast a turn, as they do in Claude Code, and lapse when nothing more is done.)
+        """Free what the session holds for no task, because it is over. The SDK has no hook for
+        that. Leases outlast a turn, as they do in Claude Code, and expire when nothing more is
+        done.
 
         Raises:
-            Refusal, OSError: nobody answers.
+            Refusal, OSError: there is no answer.
         """
         await to_the_end(lambda: self._asked({
             "hook_event_name": "SessionEnd", "session_id": self._session, "transcript_path": "",
@@ -90,18 +91,18 @@ class ClaudeLeases:
     def hooks(
         self, also: Mapping[Any, Sequence[HookMatcher]] | None = None,
     ) -> dict[Any, list[HookMatcher]]:
-        """For `ClaudeAgentOptions(hooks=…)`, with one's own (`also`) beside them."""
+        """For `ClaudeAgentOptions(hooks=…)`, with your own (`also`) beside them."""
         result = {event: list(matchers) for event, matchers in (also or {}).items()}
         for event in EVENTS:
             result.setdefault(event, []).append(HookMatcher(
                 hooks=[self.hook], timeout=self._patience + MARGIN_S,
-                # A CLI that would go on where its hook has failed is refused by the SDK.
+                # The SDK refuses a CLI that would continue after a failed hook.
                 on_failure="block" if event == "PreToolUse" else None))
         return result
 
     def env(self) -> dict[str, str]:
-        """For `ClaudeAgentOptions(env=…)`: what the CLI's own hooks (where `coord init` has wired
-        the repository) and commands do is this agent's, too.
+        """For `ClaudeAgentOptions(env=…)`: makes the CLI's own hooks (if `coord init` has wired the
+        repository) and commands act as this agent, too.
 
         Raises:
             Refusal: the coordinator cannot be reached.
@@ -161,10 +162,10 @@ class ClaudeLeases:
         return ask
 
     def _asked(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """What the daemon answers to a hook's input.
+        """The daemon's answer to a hook's input.
 
         Raises:
-            Refusal, OSError: nobody answers.
+            Refusal, OSError: there is no answer.
             ValueError: what came is no answer.
         """
         self._client.name()
@@ -188,7 +189,7 @@ class ClaudeLeases:
 
 
 def _denied(why: str, event: str) -> dict[str, Any]:
-    """A no, where the event takes one; else the words alone."""
+    """A denial, if the event allows one; otherwise the words alone."""
     if event != "PreToolUse":
         return {"systemMessage": f"coord: {why}"}
     return {"hookSpecificOutput": {"hookEventName": event, "permissionDecision": "deny",

@@ -46,16 +46,16 @@ GIVE_BACK_WAIT_S = 10.0
 
 
 class LeaseState(TypedDict, total=False):
-    """What is in the graph's state about a lease. No secret is in it.
+    """A lease in the graph's state. No secret is in it.
 
     Attributes:
         status: `held`; `done`: the guarded node ran; `blocked`: others hold it, the node did not
-            run; `stale`: it was lost meanwhile and is had again, the node did not run; `released`.
+            run; `stale`: it was lost meanwhile and is held again, the node did not run; `released`.
         resources: what it is on.
         fencing_tokens: for each resource its number, to hand to what is written to.
         message, holder, retry_after_s, redirect: of a refusal: coord's words, who holds it, when
             to try again (seconds), and the task that can be done meanwhile.
-        agent: who holds it for this graph.
+        agent: its holder for this graph.
         step: by what a later node finds it.
     """
 
@@ -84,7 +84,7 @@ def guard(
             run, and a conditional edge says where the graph goes (`route_blocked`). Without it,
             that is raised.
         ttl: seconds after which a lease is free should this process die. Renewed meanwhile.
-        wait: seconds to stand in line.
+        wait: seconds to queue.
         root: a path in the repository; default: as for `Client`.
         on_interrupt: whether the node keeps its leases when it calls `interrupt()`, so that it goes
             on with them, or gives them back.
@@ -94,7 +94,7 @@ def guard(
 
     The node raises:
         StepPostponed: others hold one of them (without `key`).
-        Stale: it was resumed, and what it held had lapsed meanwhile (without `key`).
+        Stale: it was resumed, and its leases had expired meanwhile (without `key`).
         LeaseLost: a lease ended while it ran; its update is not taken.
         Refusal: NAME_TAKEN: this very step is being run elsewhere; INVALID and the like.
     """
@@ -119,7 +119,8 @@ def lease_node(
     on_blocked: Postpones | None = None,
 ) -> Callable[[Any], dict[str, LeaseState]]:
     """A node that takes leases which later nodes use (`with_lease`) and one gives back
-    (`release_node`). Between nodes nobody renews them: `ttl` (seconds) is how long they last then.
+    (`release_node`). Between nodes they are not renewed: `ttl` (seconds) is how long they last
+    then.
 
     In the state, `key` says `held` or `blocked`: put `route_blocked` behind it.
     """
@@ -145,9 +146,9 @@ def with_lease(
     *, key: str = "lease", ttl: float = 300.0, wait: float = 0.0, root: Path | str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have a node run under what `lease_node` took: validated before (renewed by its token, its
-    fencing token compared with the state's), renewed meanwhile. If it had lapsed, or another run of
-    the thread has had it since, `key` says `stale` and the node does not run: the graph has it
-    again, and is to read afresh (`route_blocked(stale=…)`). `ttl` and `wait` in seconds.
+    fencing token compared with the state's), renewed meanwhile. If it had expired, or another run
+    of the thread has had it since, `key` says `stale` and the node does not run: the graph has the
+    lease again, and has to read afresh (`route_blocked(stale=…)`). `ttl` and `wait` in seconds.
 
     The node raises:
         Refusal: UNKNOWN_LEASE: no `lease_node` came before; NAME_TAKEN: another run of this thread
@@ -199,7 +200,7 @@ def route_blocked(*, free: str, blocked: str, stale: str | None = None,
 
 
 class _Place:
-    """Where in a graph this code runs."""
+    """The place of this code in a graph."""
 
     def __init__(self) -> None:
         config = get_config()
@@ -219,7 +220,7 @@ def _place() -> _Place:
 
 
 class _Manner(NamedTuple):
-    """How a node holds what it needs: see `guard`. `keeps`: also where it calls `interrupt()`."""
+    """How a node holds what it needs: see `guard`. `keeps`: also if it calls `interrupt()`."""
 
     key: str | None
     ttl: float
@@ -231,7 +232,7 @@ class _Manner(NamedTuple):
 
 
 class _Span(NamedTuple):
-    """A step that goes on after a node: how it is found again, and its tokens, as far as they are
+    """A step that continues after a node: how to find it again, and its tokens, as far as they are
     known. `begins`: with this node."""
 
     found: str
@@ -240,7 +241,7 @@ class _Span(NamedTuple):
 
 
 class _Turn:
-    """One run of a guarded node. `span`: its step goes on after this node."""
+    """One run of a guarded node. `span`: its step continues after this node."""
 
     def __init__(self, step: ResumableStep, place: _Place, resources: Sequence[str],
                  manner: _Manner, span: _Span | None = None) -> None:
@@ -254,12 +255,12 @@ class _Turn:
 
     @property
     def held(self) -> Held:
-        """What it holds, after `begin`."""
+        """Its leases, after `begin`."""
         assert self._step.held is not None
         return self._step.held
 
     def begin(self) -> LeaseState | None:
-        """Hold all that it needs; or what the state is to say in place of that.
+        """Hold all that it needs; otherwise return the lease's part of the state.
 
         Raises:
             StepPostponed, Stale, Refusal: see `guard`.
@@ -310,7 +311,7 @@ class _Turn:
             held.check()
 
     def told(self, status: Literal["held", "done", "blocked", "stale"], **more: Any) -> LeaseState:
-        """What the state says."""
+        """The lease's part of the state."""
         state: dict[str, Any] = {
             "status": status, "resources": self._resources, "agent": self._step.agent,
             "fencing_tokens": self._step.fencing_tokens or self._tokens, **more}
@@ -324,7 +325,7 @@ class _Turn:
         return {self._key: refused}
 
     def update(self, result: Any) -> Any:
-        """What the node returned, with what the state says about the lease."""
+        """The node's result, with the lease's part of the state."""
         if self._key is None:
             return result
         fields = {self._key: self.told("held" if self._spans else "done")}
@@ -379,7 +380,7 @@ def _wrapped(node: Callable[..., Any], turn_of: Callable[[Any], _Turn]) -> Calla
 
 
 def _ending(bad: BaseException) -> Literal["done", "failed", "kept"]:
-    """How a node ended that raised: `interrupt()` and the like are exceptions to LangGraph."""
+    """The end of a node that raised: `interrupt()` and the like are exceptions to LangGraph."""
     if isinstance(bad, ParentCommand):
         return "done"
     return "kept" if isinstance(bad, GraphBubbleUp) else "failed"
@@ -390,7 +391,7 @@ def _get(state: Any, key: str) -> Any:
 
 
 def _lease(state: Any, key: str) -> Any:
-    """What `lease_node` put into the state.
+    """The lease that `lease_node` put into the state.
 
     Raises:
         Refusal: UNKNOWN_LEASE.

@@ -21,19 +21,19 @@ from coordinator.frameworks.postponing import Postpones, postponed
 from coordinator.words import resource_names
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: What the key of a bare id begins with.
+#: The prefix of a bare id's key.
 PREFIX = "key:agent-lock:"
 
 
 def lock_key(subject: str | int | uuid.UUID) -> str:
-    """The resource that a subject is locked by.
+    """The resource that locks a subject.
 
     A bare id is one part of a key: `42` is `key:agent-lock:42`, and `a:b` is
-    `key:agent-lock:a%3Ab`, for a colon would make it a part of `a`. What begins with `key:` is
-    taken as it is.
+    `key:agent-lock:a%3Ab`, because a colon would make it a part of `a`. An id that begins with
+    `key:` is taken as it is.
 
     Raises:
-        Refusal: INVALID: it is empty, has white space around it or signs that cannot be seen, or is
+        Refusal: INVALID: it is empty, has white space around it or invisible characters, or is
             neither text nor a number.
     """
     if isinstance(subject, bool) or not isinstance(subject, str | int | uuid.UUID):
@@ -72,13 +72,13 @@ def acquire_agent_lock(
         lock_timeout: seconds after which the lock is free again should this process die. While it
             lives, it is renewed.
         client: whose sub-agent holds it; default: this process's own.
-        wait: seconds to stand in line if it is held.
+        wait: seconds to queue if it is held.
         step, arguments: how a step that is postponed is to be run again, and with what.
         on_blocked: gets the postponed step before it is raised.
         stall: seconds after which a body that has not called `progress()` loses the lock.
 
     Raises:
-        StepPostponed: somebody else holds it; the body was not entered.
+        StepPostponed: another agent holds it; the body was not entered.
         LeaseLost: it was lost while the body ran.
         Refusal: INVALID, DAEMON_DOWN and the like.
     """

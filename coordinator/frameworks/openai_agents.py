@@ -1,11 +1,11 @@
-"""Leases for the OpenAI Agents SDK: a function tool that writes only what nobody else holds.
+"""Leases for the OpenAI Agents SDK: a function tool that writes only what no other agent holds.
 
     @function_tool
     def save(path: str, text: str) -> str: ...
 
     agent = Agent(name="editor", tools=[guard_tool(save, lambda args: args["path"])])
 
-An input guardrail of the tool takes the lease. If somebody else has it, the tool does not run, and
+An input guardrail of the tool takes the lease. If another agent has it, the tool does not run, and
 the model reads coord's sentence in place of its result. The lease is given back when the tool ends,
 however it ends. Each call is a holder of its own (`branches`), so tools that a model calls side by
 side exclude each other. Approvals and other guardrails are not affected.
@@ -44,7 +44,7 @@ __all__ = ["current", "guard_tool"]
 
 @dataclass(frozen=True, slots=True)
 class _Granted:
-    """What the guardrail has taken for the call that comes next in this task."""
+    """The guardrail's leases for the call that comes next in this task."""
 
     call: str
     branches: Branches
@@ -68,7 +68,7 @@ def guard_tool(
         client: whose sub-agents the calls are; default: this process's own.
         ttl: seconds after which a lease is free should this process die. Renewed while the tool
             runs.
-        wait: seconds to stand in line for what is held, before the model is told.
+        wait: seconds to queue for what is held, before the model is told.
         description: what others read about it; default: the tool's name.
         on_blocked: gets the postponed step (the tool's name and arguments); called in a thread.
 
@@ -115,7 +115,7 @@ class _ToolLeases:
             lease.resource: lease.fencing_token for lease in granted.got.leases}})
 
     async def invoke(self, context: Any, arguments: str) -> Any:
-        """Run the tool under its lease; coord's sentence, where it has none."""
+        """Run the tool under its lease; without one, return coord's sentence."""
         granted = _granted.get()
         _granted.set(None)
         if granted is None or granted.call != context.tool_call_id:
@@ -195,7 +195,7 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
         if end is not None:
             end()
         else:
-            granted.branch.call(rq.Release(  # (names from the root, wherever the program stands)
+            granted.branch.call(rq.Release(  # names from the root, wherever the program is
                 agent=granted.branch.name(),
                 resources=[lease.resource for lease in granted.got.leases]))
         sound = True
@@ -208,6 +208,6 @@ def _give_back(granted: _Granted, end: Callable[[], None] | None = None) -> None
 
 
 def _describe_refusal(refusal: Refusal) -> str:
-    """What the model reads in place of the tool's result."""
+    """The text that the model reads in place of the tool's result."""
     message = refusal.message
     return message if refusal.next in message else f"{message} Next: {refusal.next}"

@@ -1,6 +1,6 @@
-"""An exception for a step that could not begin because somebody else holds what it writes.
+"""An exception for a step that could not begin because another agent holds what it writes.
 
-It carries all that is needed to run the step later. `Postpones` is the interface of whoever keeps
+It carries all that is needed to run the step later. `Postpones` is the interface of a keeper of
 such steps. The module keeps no step and runs none again.
 """
 
@@ -18,14 +18,14 @@ RETRY_S = 15.0
 
 
 class StepPostponed(Pickled, Exception):
-    """Somebody else holds what the step needs. Nothing of it was run.
+    """Another agent holds what the step needs. Nothing of it was run.
 
     Attributes:
-        step: the step's name: whoever takes it up again finds the code by it.
+        step: the step's name, by which a later runner finds the code.
         arguments: what it was called with, as JSON has it; None if that is no JSON: then only its
             caller can run it again.
         resources: what it needs, as it was asked for.
-        holder: the agent that holds the first of it; empty if only others in line stand before.
+        holder: the agent that holds the first of it; empty if only others in the queue block it.
         retry_after_s: when it is worth while to try again, in seconds.
         refusal: coord's own words, with conflicts, excerpts and the task offered meanwhile.
     """
@@ -45,7 +45,7 @@ class StepPostponed(Pickled, Exception):
         self.refusal = refusal
 
     def body(self) -> dict[str, Any]:
-        """All of it as JSON has it, for a queue or a graph's state."""
+        """Its content as JSON has it, for a queue or a graph's state."""
         return {
             "step": self.step, "arguments": self.arguments, "resources": list(self.resources),
             "holder": self.holder, "retry_after_s": self.retry_after_s,
@@ -56,8 +56,8 @@ class StepPostponed(Pickled, Exception):
 class Postpones(Protocol):
     """Keeps a postponed step, to be run again: a retry queue of any kind.
 
-    Called once for each step, before `StepPostponed` is raised to its caller. What it raises goes
-    to the caller in place of that, for the step was not kept.
+    Called once for each step, before `StepPostponed` is raised to its caller. If it raises, the
+    caller gets that instead, because the step was not kept.
     """
 
     def __call__(self, step: StepPostponed, /) -> None:
@@ -69,8 +69,8 @@ def postponed(
     refusal: Refusal, *, resources: Sequence[str], step: str = "",
     arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
 ) -> Exception:
-    """What to raise for a refusal: `StepPostponed`, which `on_blocked` was given first, if
-    somebody else holds the resources; the refusal itself, if time will not cure it."""
+    """The exception for a refusal: `StepPostponed`, which `on_blocked` gets first, if another agent
+    holds the resources; the refusal itself, if time will not cure it."""
     if refusal.code not in HELD:
         return refusal
     step_ = StepPostponed(refusal, resources=resources, step=step, arguments=arguments)

@@ -3,7 +3,7 @@
 A framework that resumes from a checkpoint runs the same step again, perhaps after a crash, perhaps
 in another process. The step is then the same agent with the same leases, and it must not run twice
 at once. So the tokens of the agent and its leases are kept in `.coord/steps/` under the step's key,
-readable by this user only. Whoever runs the step holds the lock of that file (flock), which the
+readable by this user only. The runner of the step holds the lock of that file (flock), which the
 kernel releases when the process dies. The module knows no framework.
 """
 
@@ -29,7 +29,7 @@ from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
-#: How often a step's lock is tried while another process has it (seconds).
+#: How often to try a step's lock while another process has it (seconds).
 TRY_EVERY_S = 0.02
 #: A renewal that is refused so means: the lease has ended.
 _ENDED = (Code.STALE_TOKEN, Code.UNKNOWN_LEASE, Code.NOT_HOLDER)
@@ -40,13 +40,13 @@ DONE_MAX = 100
 
 
 class Stale(Pickled, RuntimeError):
-    """The step goes on where it was stopped, but what it knows may be out of date: its lease had
-    ended meanwhile, and somebody else may have written. It was not run. Whoever runs it once more,
-    after reading afresh, is told no more of this. (A `RuntimeError`: LangGraph's own retry policy
-    does not try such again by itself.)
+    """The step continues where it was stopped, but its knowledge may be out of date: its lease had
+    ended meanwhile, and others may have written. It was not run. Run it once more, after reading
+    afresh; then this is not raised again. It is a `RuntimeError` because LangGraph's own retry
+    policy does not retry those by itself.
 
     Attributes:
-        resources: those that were lost and had again.
+        resources: those that were lost and taken again.
         fencing_tokens: what they are held under now.
         code: of the refusal that this is like, VERSION_CHANGED.
     """
@@ -104,7 +104,7 @@ class ResumableStep:
         """Become the one that runs it. `wait` in seconds.
 
         Raises:
-            Refusal: NAME_TAKEN: another run of it goes on just now; STORAGE.
+            Refusal: NAME_TAKEN: another run of it is under way; STORAGE.
         """
         self._state.create(asked=False)
         ownership.make_folder(self._folder)
@@ -125,14 +125,14 @@ class ResumableStep:
         self, resources: Sequence[str], *, ttl: float, wait: float = 0.0, description: str = "",
         known: dict[str, int] | None = None, run: str = "",
     ) -> Held:
-        """Hold `resources` (all, or none): what an earlier run held is renewed with its token, and
-        had again if it has lapsed. `ttl` and `wait` in seconds.
+        """Hold `resources` (all, or none). What an earlier run held is renewed with its token, and
+        taken again if it has expired. `ttl` and `wait` in seconds.
 
         Args:
             known: the fencing tokens that the checkpoint knows; another means that the resource was
-                had again since.
-            run: what tells this run of the step; if it was brought to its end already, so that it
-                would be run twice, that is told, once.
+                taken again since.
+            run: the name of this run of the step; if it was completed already, so that it would
+                run twice, that is reported, once.
 
         Raises:
             Refusal: LOCKED and others: nothing new is held.
@@ -176,9 +176,9 @@ class ResumableStep:
         return self.held
 
     def end(self, *, leave: bool, run: str = "", keep: float | None = None) -> None:
-        """The step stops. `leave`: it is over, and its leases are given back. Otherwise it stays
-        what it is, and its leases lapse by themselves, after `keep` seconds if that is given.
-        `run`: this one was brought to its end.
+        """Stop the step. `leave`: it is over, and its leases are given back. Otherwise it stays
+        what it is, and its leases expire by themselves, after `keep` seconds if that is given.
+        `run`: this run was completed.
 
         Raises:
             Refusal: the coordinator cannot be reached.
@@ -187,7 +187,7 @@ class ResumableStep:
             if self.held is not None:
                 self.held.end(release=False)
             if self._client is not None and leave:
-                with contextlib.suppress(Refusal):  # it has left, or will lapse
+                with contextlib.suppress(Refusal):  # it has left, or will expire
                     self._client.call(rq.Leave(agent=self.agent, reason="its step is over"))
             elif self._client is not None and keep is not None and self.held is not None:
                 with contextlib.suppress(Refusal):
@@ -201,7 +201,7 @@ class ResumableStep:
             self.close()
 
     def close(self) -> None:
-        """Let another run of it begin; what it holds stays as it is."""
+        """Let another run of it begin; its leases stay."""
         if self._client is not None:
             self._client.close()
         if self._descriptor >= 0:
@@ -223,7 +223,7 @@ class ResumableStep:
         descriptor = ownership.open_own(self._lock, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Whoever had it before may have removed the file: then another run makes a new one.
+            # The earlier runner may have removed the file: then another run makes a new one.
             if os.path.samestat(os.fstat(descriptor), os.lstat(self._lock)):
                 self._descriptor, descriptor = descriptor, -1
         except (BlockingIOError, FileNotFoundError):
@@ -270,21 +270,22 @@ class ResumableStep:
 
 
 def _unchanged(now: rq.Lease, before: dict[str, Any]) -> bool:
-    """Whether a file is, byte for byte, what it was when it was first leased. What a key stands for
-    coord cannot see."""
+    """Whether a file is, byte for byte, what it was when it was first leased. coord cannot see what
+    a key stands for."""
     return (now.kind in ("file", "region") and before.get("content_hash") is not None
             and now.content_hash == before["content_hash"])
 
 
 def _list_changed(leases: Sequence[rq.Lease], before: dict[str, Any],
                   ended: Sequence[str]) -> list[str]:
-    """Of what had ended and was had again, what may have changed since it was `before`."""
+    """The resources that expired, were taken again, and may have changed since they were `before`.
+    """
     return [lease.resource for lease in leases if lease.resource in ended
             and not _unchanged(lease, before[lease.resource])]
 
 
 def _list_anew(known: dict[str, int], now: dict[str, int], ended: Sequence[str]) -> list[str]:
-    """What was had again, under another fencing token than is known."""
+    """The resources that were taken again, under another fencing token than the known one."""
     return [name for name, token in known.items()
             if now.get(name, token) != token and name not in ended]
 

@@ -27,7 +27,7 @@ from coordinator.frameworks.postponing import StepPostponed
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Characters of a failure that are told.
+#: How many characters of a failure are reported.
 WHY_CHARS_MAX = 500
 
 
@@ -36,8 +36,8 @@ class StepQueue:
 
     Args:
         client: the agent that puts steps off, or runs them.
-        attempts: after so many a step is a dead letter.
-        give: one attempt may take so long (seconds); then another one is due.
+        attempts: the number after which a step is a dead letter.
+        give: how long one attempt may take (seconds) before another is due.
     """
 
     def __init__(self, client: Client, *, attempts: int = 10, give: float = 60.0) -> None:
@@ -63,13 +63,14 @@ class StepQueue:
             why=step.refusal.message[:WHY_CHARS_MAX]))
 
     def stop(self) -> None:
-        """From another thread: end after the step that is being run, a moment later; at once, with
-        the client's `hang_up` after it, where it waits for one."""
+        """From another thread: end after the running step, a moment later. A wait for a step ends
+        at once with the client's `hang_up` after it."""
         self._loop.stop()
 
     def run(self, functions: Mapping[str, Callable[..., Any]], *, wait: float | None = None) -> int:
-        """Run steps of these names, each with its arguments, until `stop()`; how many were done. An
-        attempt that ends too late counts no more: the step is run again, or was by another.
+        """Run steps of these names, each with its arguments, until `stop()`. Returns how many were
+        done. An attempt that ends too late does not count: the step is run again, or was by
+        another.
 
         Args:
             wait: end when none has come for so long (seconds); default: never.

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     push_lines = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     judge = top = None
     try:
-        # (A commit may see a scratch tree in place of the working tree: commit.py.)
+        # A commit may see a scratch tree in place of the working tree: commit.py.
         top = Path(os.environ[IN_VIEW]) if os.environ.get(IN_VIEW) else git_repository.top()
         if top is None:
             return 0  # a bare repository has no files that anybody could hold
@@ -59,7 +59,8 @@ def _go_on_or_stop(refusal: Refusal, judge: CommitCheck, top: Path, hook: str) -
 
 
 def _unasked(top: Path, hook: str) -> int:
-    """In a sandbox that keeps git from the coordinator: only what is read-only here is known."""
+    """Judge in a sandbox that keeps git from the coordinator: only read-only files are known there.
+    """
     text = "" if hook == "pre-push" else sandboxed.stopped(
         top, git_repository.staged(top), "commit")
     sys.stderr.write(harmless(text or (

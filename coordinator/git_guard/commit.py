@@ -28,11 +28,11 @@ from coordinator.wiring import git_repository
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import harmless
 
-#: How long (seconds) a commit waits for another in the same working tree, and says so.
+#: How long a commit waits for another in the same working tree, and when it says so (seconds).
 WAIT_S, SAYS_AFTER_S, TICK_S = 300.0, 2.0, 0.05
-#: How often a commit is made again where somebody has moved the branch meanwhile.
+#: How often a commit is made again if the branch has moved meanwhile.
 TRIES = 3
-#: How long (seconds) the index may be locked by another git.
+#: How long (seconds) another git may lock the index.
 INDEX_S = 10.0
 #: Its child could not be shown the view.
 _NO_VIEW = 97
@@ -44,10 +44,10 @@ Judge = Callable[[Program, list[str], list[str]], int]
 
 
 def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> CommitView | None:
-    """The view that this commit needs; None where it can run as it is.
+    """The view that this commit needs; None if it can run as it is.
 
     Raises:
-        Refusal: nobody can tell who holds what.
+        Refusal: it is unknown who holds what.
     """
     if (commit_view.is_elsewhere(os.environ) or any(word in _TELLS for word in rest)
             or any(word.startswith(_ELSEWHERE) for word in git.options)
@@ -74,7 +74,7 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
             are taken as the index has them, too.
 
     Raises:
-        Refusal: nobody can tell who holds what, or another commit does not end.
+        Refusal: it is unknown who holds what, or another commit does not end.
     """
     if commit_view.is_elsewhere(os.environ):
         return None
@@ -101,12 +101,12 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
 
 def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[str],
                judge: Judge) -> int:
-    """One try; what it changes in its own index comes into the real one."""
+    """Try once. Changes in its own index come into the real one."""
     view.build()
     if view.hidden.left_out:
         sys.stderr.write(harmless("coord: not in this commit, for others hold it: "
                                   f"{', '.join(view.hidden.left_out)}\n"))
-    # (A program that writes another file and renames it cannot do so over a mount.)
+    # A program that writes another file and renames it cannot do so over a mount.
     code = _NO_VIEW if view.hidden.parts else _ran(view, git, rest, words, judge, scratch=False)
     if code == _NO_VIEW:
         view.make_scratch()
@@ -123,7 +123,7 @@ def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[
 
 def _ran(view: CommitView, git: Program, rest: list[str], words: Sequence[str], judge: Judge, *,
          scratch: bool) -> int:
-    """The exit code of git in the view; `_NO_VIEW` where it cannot be shown."""
+    """The exit code of git in the view; `_NO_VIEW` if it cannot be shown."""
     below = git.line("rev-parse", "--show-prefix")
     sys.stdout.flush()
     sys.stderr.flush()
@@ -142,7 +142,7 @@ def _ran(view: CommitView, git: Program, rest: list[str], words: Sequence[str], 
 
 def _become(view: CommitView, git: Program, rest: list[str], words: Sequence[str], judge: Judge,
             below: str | None, parent: int) -> NoReturn:
-    """In the child: look at what is committed, then become git."""
+    """In the child: check the files to commit, then become git."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if below is None and not view.enter():
         os._exit(_NO_VIEW)
@@ -169,7 +169,7 @@ def _become(view: CommitView, git: Program, rest: list[str], words: Sequence[str
 
 
 def _without_folders(options: Sequence[str]) -> list[str]:
-    """git's own options, without where it is to work."""
+    """git's own options, without those for its place."""
     result: list[str] = []
     skips = False
     for word in options:
@@ -183,14 +183,15 @@ def _without_folders(options: Sequence[str]) -> list[str]:
 
 
 def _waited(child: int) -> int:
-    """How a child has ended. What would stop this process stops the child, which ends it."""
+    """Wait for a child and return its exit code. Signals that would stop this process stop the
+    child, which then ends this process."""
     def pass_on(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, number)
 
     before = {number: signal.signal(number, pass_on) for number in (
         signal.SIGTERM, signal.SIGHUP)}
-    # (A terminal sends these to both.)
+    # A terminal sends these to both.
     before |= {number: signal.signal(number, signal.SIG_IGN) for number in (
         signal.SIGINT, signal.SIGQUIT)}
     try:
@@ -205,14 +206,14 @@ def _waited(child: int) -> int:
 # ---------------------------------------------------------------- the index
 
 def _differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """The files whose entries differ: what they were and are, empty for none."""
+    """The files whose entries differ: the old and the new one, empty for none."""
     return {path: (before.get(path, ""), after.get(path, "")) for path in {*before, *after}
             if before.get(path) != after.get(path)}
 
 
 def _put_index(view: CommitView, changed: dict[str, tuple[str, str]]) -> None:
-    """Take changes over into the real index, where that has still what it had: what somebody has
-    staged since stays."""
+    """Take changes over into the real index, where its entry is unchanged: what was staged since
+    stays."""
     if not changed:
         return
     deadline = time.monotonic() + INDEX_S

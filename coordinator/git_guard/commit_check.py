@@ -1,9 +1,9 @@
 """Deciding whether a commit or a push may happen: it asks the coordinator who holds the files.
 
 A commit is refused for files that others hold. A push is refused for files that its commits changed
-while another held them, as long as the other is not done with them: half of somebody's work does
-not leave the machine. context_archive/decisions.md has the reasons. The check changes no index,
-commit or lease. A person overrides it with COORD_GUARD=off, which is recorded.
+while another held them, until that holder has finished: half of an agent's work does not leave the
+machine. context_archive/decisions.md has the reasons. The check changes no index, commit or lease.
+A person overrides it with COORD_GUARD=off, which is recorded.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of, path_of
 from coordinator.words.texts import quoted
 
-#: The variable, and its value, with which a person goes on over the guard.
+#: The variable and the value with which a person overrides the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
 #: The variable that tells git's hooks that others' files are hidden from them (commit.py).
 IN_VIEW = "COORD_COMMIT_VIEW"
-#: What has become of a commit that may not happen.
+#: The outcome of a forbidden commit.
 NOT_MADE = "this commit was not made; the index is as it was."
 #: Files asked for at once, and held ones that are listed in words.
 PORTION, LISTED_MAX = 500, 20
@@ -50,12 +50,12 @@ class CommitCheck:
 
     @property
     def used(self) -> bool:
-        """Whether this repository uses coord: where it does not, nobody holds anything."""
+        """Whether this repository uses coord. Otherwise nothing is leased."""
         return (self.root / STATE_DIR).is_dir()
 
     def other_user(self) -> str:
-        """The user whose coordinator serves here, if that is not this one; empty: it is. (An agent
-        that coord has started is never another's.)"""
+        """The user whose coordinator serves here; empty if that is this user. An agent that coord
+        has started always counts as this user's."""
         if self._env.get("COORD_AGENT_TOKEN"):
             return ""
         owner = (self.root / STATE_DIR).stat().st_uid
@@ -69,7 +69,7 @@ class CommitCheck:
             outcome: what has become of it, in words.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         if not self.used:
             return ""
@@ -78,17 +78,17 @@ class CommitCheck:
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
                   outcome: str = NOT_MADE, own: Path | None = None) -> str:
-        """The same for a commit of these files; of those that are `saved` as they are in the
-        working tree, of the others as the index has them.
+        """Check a commit of these files: the `saved` ones as they are in the working tree, the
+        others as the index has them.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         held = self._changed(self._held(paths, "commit"), saved)
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
-        # git starts a hook at the top, and says where it was called.
+        # git starts a hook at the top, and names the place of the call.
         below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
         typed = {name: f"{FROM_ROOT}{name}" if below else name for name in names}
         # A commit of files by their names, or of all (`-a`), has an index of its own: nothing of
@@ -110,11 +110,11 @@ class CommitCheck:
         return text
 
     def index_of(self, paths: Sequence[str], name: str) -> str:
-        """Why the git command of this name (`add`, `rm`, …) may not change what the index has of
-        these; empty if it may.
+        """Why the git command of this name (`add`, `rm`, …) may not change these index entries;
+        empty if it may.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         held = self._held(paths, name)
         if name in ("add", "stage"):
@@ -131,7 +131,7 @@ class CommitCheck:
         """Why the push may not happen; empty if it may. `text`: the hook's standard input.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         if not self.used:
             return ""
@@ -168,7 +168,7 @@ class CommitCheck:
         """The files of all leases on files and on parts of them, from the root.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         with self._client() as client:
             return list(dict.fromkeys(
@@ -179,18 +179,18 @@ class CommitCheck:
         """What others hold of these files.
 
         Raises:
-            Refusal: nobody can tell.
+            Refusal: it is unknown.
         """
         return self._held(paths, "commit", noted=False)
 
     def is_off(self) -> bool:
-        """Whether a person goes on over the guard."""
+        """Whether a person overrides the guard."""
         return self._off() and self._who().person
 
     # ------------------------------------------------------------ inside
 
     def _pushed(self, push: Push, remote: str) -> list[rq.GuardHeld]:
-        """What others hold of it, are not done with, and had taken before it was changed."""
+        """What others hold of the push, have not finished, and had taken before it was changed."""
         with self._client() as client:
             live = [lease for lease in client.call(rq.Locks()).items
                     if lease.mode != "shared" or lease.agreed_as is not None]
@@ -213,7 +213,7 @@ class CommitCheck:
 
     def _parts_pushed(self, held: Sequence[rq.GuardHeld], push: Push) -> list[rq.GuardHeld]:
         """Those of them that are whole files, or regions that were committed since they were held
-        and look otherwise in the holder's working tree."""
+        and differ in the holder's working tree."""
         if not any("::" in item.resource for item in held):
             return list(held)
         guard_helds = []
@@ -240,8 +240,8 @@ class CommitCheck:
 
     def _changed(self, held: Sequence[rq.GuardHeld],
                  saved: Collection[str]) -> list[rq.GuardHeld]:
-        """Those of them that would change what is held: a region that is as it was in the last
-        commit is nobody's loss."""
+        """Those of them whose commit would change what is held. A region that is as in the last
+        commit does no harm."""
         if not any("::" in item.resource for item in held):
             return list(held)
         differ: dict[str, list[str] | None] = {}
@@ -259,7 +259,8 @@ class CommitCheck:
 
     def _held(self, paths: Sequence[str], action: str, *,
               noted: bool = True) -> list[rq.GuardHeld]:
-        """What others hold of these; empty where a person goes on over it, which is noted."""
+        """What others hold of these files. Empty if a person overrides the guard, which is
+        recorded."""
         who = self._who()
         named = [self._named(path) for path in paths]
         if noted and self._off() and who.person:
@@ -276,13 +277,13 @@ class CommitCheck:
         return guard_helds
 
     def _named(self, path: str) -> str:
-        """A file of this tree, from the root if it lies in there: where the coordinator runs, that
-        may be mounted elsewhere."""
+        """The name of a file of this tree, from the root if it lies inside. The coordinator may see
+        the tree at another mount."""
         place = self._top / path
         return str(place.relative_to(self.root) if place.is_relative_to(self.root) else place)
 
     def _who(self) -> Committer:
-        """By its environment, else by the session that this process is in."""
+        """The committer, by its environment, otherwise by the session of this process."""
         committer = Committer.of(self._env, self.root)
         if committer.person:
             with contextlib.suppress(Refusal), self._client() as client:
@@ -293,7 +294,8 @@ class CommitCheck:
         return self._env.get(SWITCH, "").lower() == OFF
 
     def _note(self, paths: Sequence[str], action: str) -> None:
-        """A person goes on over the guard: noted where anybody can be told, never in the way."""
+        """Record, if possible, that a person overrides the guard. A failure does not stop the
+        commit."""
         try:
             with self._client() as client:
                 for portion in git_repository.listed(paths, PORTION):
@@ -314,14 +316,14 @@ def person() -> str:
 
 
 def _concerns(changed: Sequence[str] | None, name: str) -> bool:
-    """Whether one of the changed regions (None: nobody can tell which) is, contains or is a part of
-    this one."""
+    """Whether one of the changed regions is, contains or is a part of this one. None, for unknown
+    changes, counts as yes."""
     return changed is None or (name == HEADER and bool(changed)) or any(
         f"{text}.".startswith(f"{name}.") or f"{name}.".startswith(f"{text}.") for text in changed)
 
 
 def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bool) -> str:
-    """How a committer goes on without what others hold.
+    """The next step of a committer, without what others hold.
 
     Args:
         typed: the files, each as it is typed here.
@@ -338,7 +340,7 @@ def _find_step(held: Sequence[rq.GuardHeld], typed: Mapping[str, str], apart: bo
 
 def _describe_holder(what: str, held: Sequence[rq.GuardHeld], step: str, command: str) -> str:
     lines = [f"coord: {what}"]
-    # (Who holds copies in several working trees is named once.)
+    # A holder of copies in several working trees is named once.
     held = list({(guard_held.path, guard_held.resource, guard_held.holder): guard_held
                  for guard_held in held}.values())
     for item in held[:LISTED_MAX]:

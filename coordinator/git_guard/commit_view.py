@@ -26,16 +26,16 @@ from coordinator.rules import git_commands
 from coordinator.wiring import git_repository
 from coordinator.words.resource_names import kind_of
 
-#: What the names of its folders begin with, in git's own folder of the working tree.
+#: The prefix of its folders' names, in git's own folder of the working tree.
 FOLDER = "coord-commit-"
 #: Ignored files and folders to which a scratch tree links.
 LINKS_MAX = 2_000
-#: So that git reads a name for itself, whatever signs are in it.
+#: Makes git read a name literally, whatever characters are in it.
 _TOP = ":(top,literal)"
 
 
 class Hidden(NamedTuple):
-    """What a commit is not to see.
+    """What a commit must not see.
 
     Attributes:
         files: others hold them, and they look as in the last commit.
@@ -51,11 +51,11 @@ class Hidden(NamedTuple):
 def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> Hidden:
     """What others hold of the files that differ from the last commit, or may soon.
 
-    A file that the commit names itself is not hidden: whether it may be committed is the guard's
-    to say.
+    A file that the commit names itself is not hidden: the guard decides whether it may be
+    committed.
 
     Raises:
-        Refusal: nobody can tell who holds what.
+        Refusal: it is unknown who holds what.
     """
     staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
     unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}
@@ -72,7 +72,7 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
 
 
 def _list_tracked(git: Program, top: Path, paths: Iterable[str]) -> set[str]:
-    """Those of these that are files in the working tree, and that git knows."""
+    """Those of these that are tracked files in the working tree."""
     there = [path for path in paths if (top / path).is_file()]
     return {*git.names("ls-files", "-z", "--full-name", "--", *map(_literal, there))
             } if there else set()
@@ -111,12 +111,12 @@ class CommitView:
         self.inside = self.git.with_environment({**os.environ, "GIT_INDEX_FILE": str(self.index)})
 
     def build(self) -> None:
-        """Make the private index, and what is shown instead of the hidden files.
+        """Make the private index, and the replacements of the hidden files.
 
         Raises:
             Refusal: STORAGE, with what git said.
         """
-        # (By its time git knows which files may have been written since.)
+        # From the index's time git knows which files may have been written since.
         shutil.copy2(self.own / "index", self.index)
         files = self.hidden.files
         if files:
@@ -131,7 +131,7 @@ class CommitView:
         self.inside.must("checkout-index", "-z", "--stdin", "-q", f"--prefix={self._shown}/",
                          data=_joined(shown))
         absent = [path for path in self.hidden.files if path not in shown]
-        if absent:  # git takes what is not there for unchanged
+        if absent:  # git takes a missing file for unchanged
             self.inside.must("update-index", "--skip-worktree", "-z", "--stdin",
                              data=_joined(absent))
         self.before = entries(self.inside)
@@ -155,7 +155,7 @@ class CommitView:
         return True
 
     def make_scratch(self) -> Path:
-        """A tree of what the commit is to see, with links to what git ignores.
+        """Make a tree of what the commit may see, with links to ignored files.
 
         Raises:
             Refusal: STORAGE, with what git said.
@@ -167,7 +167,7 @@ class CommitView:
         for path in self.inside.names("diff", "--name-only", "-z", "--no-renames"):
             if path not in hidden:
                 _copy(self.top / path, self.scratch / path)
-        # (Whose the tree is, programs are told by the environment: .coord is no part of it.)
+        # The environment tells programs whose tree it is, so .coord is no part of it.
         ignored = self.git.names("ls-files", "-z", "--others", "--ignored", "--exclude-standard",
                                  "--directory")
         for path in ignored[:LINKS_MAX]:
@@ -205,7 +205,7 @@ class CommitView:
 
 
 def entries(git: Program) -> dict[str, str]:
-    """What an index has of each file: mode, content, stage."""
+    """An index's entry of each file: mode, content, stage."""
     result: dict[str, str] = {}
     for line in git.must("ls-files", "--stage", "-z", "--full-name", ":/").split(b"\0"):
         entry, _, path = line.partition(b"\t")
@@ -215,14 +215,14 @@ def entries(git: Program) -> dict[str, str]:
 
 
 def remove_left(own: Path) -> None:
-    """Take away what a commit left that was killed. Nobody else may be committing."""
+    """Remove what a killed commit left. No other commit may be running."""
     for left in own.glob(f"{FOLDER}*"):
         if left.is_dir():
             shutil.rmtree(left, ignore_errors=True)
 
 
 def _show(source: Path, target: Path) -> None:
-    """Show one file at the place of another; nothing is there any more where that has gone."""
+    """Show one file at the place of another; if the one is gone, the place is empty."""
     opened: list[int] = []
     try:
         for path in (source, target):
@@ -259,7 +259,7 @@ def _brought(began: Path, now: Path, real: Path) -> bool:
 
 
 def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
-    """Write a file if it still has what is expected: somebody may save it at any moment."""
+    """Write a file if it still has the expected content: somebody may save it at any moment."""
     real.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=".coord-", dir=real.parent)
     beside = Path(name)
@@ -286,7 +286,7 @@ def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """As it is in the working tree; also that it is not there."""
+    """Copy a file as the working tree has it; a missing file becomes missing."""
     target.unlink(missing_ok=True)
     if os.path.lexists(source) and not source.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Committer(NamedTuple):
-    """Who commits: an agent (by its token, its name or its session), or a person."""
+    """The committer: an agent (by its token, its name or its session), or a person."""
 
     agent: str | None = None
     token: str | None = None
@@ -22,13 +22,13 @@ class Committer(NamedTuple):
 
     @classmethod
     def of(cls, environment: Mapping[str, str], root: Path) -> Committer:
-        """Who that is, by what a coordinated agent's commands find in their environment."""
+        """The committer, by the environment of a coordinated agent's commands."""
         token, agent = environment.get("COORD_AGENT_TOKEN"), environment.get("COORD_AGENT")
         if token or agent:
             return cls(agent=agent or None, token=token or None)
-        from coordinator.profiles import profiles  # git waits: only where it is needed
+        from coordinator.profiles import profiles  # slow: only if needed
 
-        for profile in profiles(root, broken=False):  # another's mistake stops nobody's commit
+        for profile in profiles(root, broken=False):  # another's mistake stops no commit
             if profile.session_env and environment.get(profile.session_env):
                 return cls(profile=profile.name, session=environment[profile.session_env])
         return cls()

@@ -19,8 +19,8 @@ NAMED_MAX = 20
 
 
 def stopped(top: Path, paths: Sequence[str], name: str) -> str:
-    """Why the git command of this name may not take or change these files, which are named from
-    the top of their working tree; empty if it may."""
+    """Why the git command of this name may not take or change these files, which are named from the
+    top of their working tree; empty if it may."""
     mounted = read_only(top)
     kept = [path for path in paths
             if any(path == text or path.startswith(f"{text}/") for text in mounted)]
@@ -33,8 +33,8 @@ def stopped(top: Path, paths: Sequence[str], name: str) -> str:
 
 
 def read_only(top: Path) -> list[str]:
-    """What is mounted read-only by itself below the top of a working tree, named from there; but
-    for coord's own folder, and git's."""
+    """The read-only mounts below the top of a working tree, named from there, except coord's own
+    folder and git's."""
     base, result = str(top).rstrip("/") + "/", []
     with contextlib.suppress(OSError):
         for mount in mounts():

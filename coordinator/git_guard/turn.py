@@ -34,17 +34,17 @@ from coordinator.words.texts import harmless
 T = TypeVar("T")
 #: Exit codes: it may run; it may, and has the turn; it may not.
 RUN, HAS_TURN, STOP = 0, 10, 1
-#: How often (seconds) it is asked again while others are at work.
+#: How often (seconds) to ask again while others are at work.
 AGAIN_S = 0.25
 #: How many commits that a command replaces are asked about.
 REPLACED_MAX = 200
-#: How often a command's own name may stand for another one.
+#: How many aliases in a row are followed.
 ALIASES_MAX = 10
-#: How a commit tells what it would have.
+#: The options that make a commit list its content.
 _LISTED = ("--dry-run", "--porcelain", "-z")
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
-#: What stands for all that these might take, where that is not known beforehand.
+#: The arguments for everything that these might take, if that is not known beforehand.
 _ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 
 
@@ -90,8 +90,8 @@ def _announce(real: str, words: list[str]) -> None:
 
 
 def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
-    """What is answered, or the words why nobody could; `without`: where a sandbox keeps us from the
-    coordinator."""
+    """The answer; if there is none, print the reason and return an exit code. `without`: the answer
+    if a sandbox keeps us from the coordinator."""
     try:
         try:
             return ask()
@@ -114,8 +114,8 @@ def _answered(ask: Callable[[], T], without: Callable[[], T]) -> T | int:
 
 
 def _unasked(real: str, words: list[str]) -> int:
-    """In a sandbox that keeps us from the coordinator: what is read-only here may be held, and is
-    left alone; git does all else, as it would without coord."""
+    """Judge in a sandbox that keeps us from the coordinator: read-only files may be held, and are
+    left alone. git does all else, as it would without coord."""
     git, rest, top = _called(real, words)
     if rest[0] == "commit":
         taken = _committed(git, Path(top), rest)[0]
@@ -198,7 +198,7 @@ def _list_replaced(git: Program, rest: list[str]) -> list[str]:
 
 
 def _takes_in(rest: list[str]) -> bool:
-    """Whether it takes named files, or what is staged, into the index or a commit."""
+    """Whether it takes named or staged files into the index or a commit."""
     return rest[0] == "commit" or (rest[0] in git_commands.INDEXING and not (
         rest[0] == "update-index" and git_commands.wide(rest)))
 
@@ -211,7 +211,8 @@ def _names_commit(git: Program, top: str, name: str, word: str) -> bool:
 
 
 def beside_others(real: str, words: list[str]) -> int | None:
-    """Carry out a commit in a view of its own; git's exit code, None where it needs none."""
+    """Carry out a commit in a view of its own. Returns git's exit code, None if it needs no view.
+    """
     from coordinator.git_guard import commit as commits
 
     git, rest, top = _called(real, words)
@@ -248,8 +249,9 @@ def _judge_files(check: CommitCheck, files: list[str], name: str) -> int:
 
 
 def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
-    """A `stash` of named files: nothing of what others hold. What it calls itself for that (it
-    fills an index of its own, and takes a patch back) is a part of it, and not asked about."""
+    """Allow a `stash` of named files only without what others hold. The git commands that it runs
+    itself (it fills an index of its own, and takes a patch back) are a part of it, and not checked.
+    """
     named = git_commands.written("stash", rest[1:])
     if not named:
         return RUN  # it lists, or shows
@@ -261,11 +263,11 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
 
 def _brought_back(git: Program, check: CommitCheck, name: str,
                   what: git_commands.BroughtBack | None) -> int:
-    """A `checkout` or the like of named files: of what others hold neither file nor index. (In a
-    session their files cannot be written; what the index has of them could.)"""
+    """Allow a `checkout` or the like of named files only without what others hold, file or index. A
+    session protects the files themselves, but not their index entries."""
     if what is None:
         return RUN
-    # What only the index or the tree has stays as it is, but for a `reset`.
+    # Only a `reset` changes what the index or the tree alone has.
     only = ("--diff-filter=a",) if what.tree else ()
     listed = ("diff", "--name-only", "-z", "--no-renames", *only)
     commit = (what.commit,) if what.commit else ()
@@ -291,7 +293,7 @@ def _begins_from_a_remote(git: Program, top: str, word: str) -> bool:
 
 
 def _meant(git: Program, rest: list[str]) -> list[str]:
-    """What the subcommand stands for, where it is somebody's own name for one."""
+    """Replace an alias by its subcommand."""
     for _ in range(ALIASES_MAX):
         if not rest or rest[0].startswith("-"):
             return rest
@@ -303,8 +305,8 @@ def _meant(git: Program, rest: list[str]) -> list[str]:
 
 
 def _is_shared(git: Program, top: str, name: str) -> bool:
-    """Whether it would change the git of this tree, and not another repository's (of which this is
-    made the working tree for a moment) or an index of its own."""
+    """Whether it would change the git of this tree, and not another repository's, which has this as
+    its working tree for a moment, or an index of its own."""
     if not _is_usual(git, top):
         return False
     index = os.environ.get("GIT_INDEX_FILE")
@@ -322,7 +324,7 @@ def _is_usual(git: Program, top: str) -> bool:
 
 
 def _passes(git: Program, rest: list[str]) -> bool:
-    """Whether it leaves HEAD and its branch where they are."""
+    """Whether it leaves HEAD and its branch unchanged."""
     head = git.line("symbolic-ref", "-q", "HEAD")
     if rest[0] == "branch":
         plain = [word for word in rest[1:] if not word.startswith("-")]
@@ -336,7 +338,7 @@ def _passes(git: Program, rest: list[str]) -> bool:
 
 def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
               as_staged: Sequence[str] = ()) -> int:
-    """A commit, or what is taken into the index or out of it: nothing of what others hold."""
+    """Allow a commit, or a change of the index, only without what others hold."""
     name = rest[0]
     if name == "commit":
         listed, saved = _committed(git, top, rest)
@@ -350,7 +352,7 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
 
 
 def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
-    """The files of which it would change what the index has, from the top."""
+    """The files whose index entries it would change, from the top."""
     name, args = rest[0], rest[1:]
     if name in ("add", "stage", "rm"):
         name = "rm" if name == "rm" else "add"
@@ -394,9 +396,9 @@ def _loud(args: Sequence[str], name: str) -> list[str]:
 
 
 def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:
-    """The files that this commit would have; of a merge, what differs from every parent. And those
-    that it would have as they are in the working tree, not only in the index. Where nobody can tell
-    that beforehand, all that differ."""
+    """The files that this commit would have; of a merge, those that differ from every parent. Also
+    those that it would take from the working tree, not only from the index. If that cannot be told
+    beforehand: all that differ."""
     everything = ["commit", *_ALL["commit"]]
     is_plain = not git_commands.asks_the_user(rest) and not _reads_names(rest)
     listed: list[str] = []
@@ -419,7 +421,7 @@ def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set
 
 
 def _reads_names(rest: Sequence[str]) -> bool:
-    """Whether it reads what it takes from where that can be read only once."""
+    """Whether it reads its file names from an input that can be read only once."""
     source = git_commands.names_from(rest)
     return source is not None and not Path(source).is_file()
 
@@ -427,7 +429,7 @@ def _reads_names(rest: Sequence[str]) -> bool:
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
     """
     Raises:
-        Refusal: others are at work, and were so all the time; or nobody can tell.
+        Refusal: others are at work, and were so all the time; or it is unknown.
     """
     patience = load(root).settings.hooks.git_wait_s
     began, is_said = time.monotonic(), False

@@ -39,12 +39,12 @@ from coordinator.workers.process_group import Running
 LOG_TAIL_CHARS = 4_000
 #: While its provider's limit is reached, it looks so often whether the launch is over (s).
 RESTING_S = 2.0
-#: What the report calls an attempt that ended so; every other that did not succeed has failed.
+#: The report's word for an attempt that ended so; all other unsuccessful ones have failed.
 OUTCOMES: dict[How, str] = {"lapsed": "lapsed", "gave up": "gave up", "unhooked": "unguarded"}
 
 
 class AgentWorker(threading.Thread):
-    """An agent of a launch. `task`, `title` and `since` say what it does now, for the display."""
+    """An agent of a launch. `task`, `title` and `since` tell its present work, for the display."""
 
     def __init__(self, launch: LaunchState, profile: Profile, wanted: str) -> None:
         super().__init__(name=f"coord-{wanted}", daemon=True)
@@ -65,7 +65,7 @@ class AgentWorker(threading.Thread):
         self._seat = Seat()
 
     def visit(self, visitor: Visitor) -> None:
-        """A person wants to take it over. From any thread.
+        """Let a person take it over. From any thread.
 
         Raises:
             Refusal: INVALID: its CLI has no way for that; BAD_TRANSITION: not now.
@@ -179,7 +179,7 @@ class AgentWorker(threading.Thread):
             raise Refusal(Code.UNTRUSTED, f"{UNHOOKED}. It stops; its task stays in the backlog.")
 
     def _next_log(self, task: rq.Task) -> Path:
-        """Where what it says goes from here on."""
+        """The log of its next attempt."""
         launch, stream = self.launch, self.profile.stream
         self._number = launch.number(task.task)
         log = agent_logs.log_path(launch.run.folder, task.task, self._number)
@@ -191,8 +191,8 @@ class AgentWorker(threading.Thread):
     def _stay(
         self, post: Post, process: Running, session: str, log: Path, signs: Signs
     ) -> tuple[Ended, Path]:
-        """With its program until that is at its end, and with each person who takes it over: how it
-        ended, and the last log."""
+        """Stay with its program until the end, and with each person who takes it over. Returns how
+        it ended, and the last log."""
         launch, task = self.launch, post.claimed.task
         while True:
             self._record(task, process.pid, process.mark)
@@ -218,8 +218,8 @@ class AgentWorker(threading.Thread):
                 return _not_started(bad), log
 
     def _with_a_person(self, post: Post, session: str, log: Path) -> tuple[Ended | None, str]:
-        """As long as one is at its conversation: how the task ended meanwhile (None: it has not),
-        and the session that is gone on with."""
+        """Stay while a person is at its conversation. Returns how the task ended meanwhile (None:
+        it has not), and the session that continues."""
         launch, task, visitor = self.launch, post.claimed.task, self._seat.take()
         if visitor is None:
             return None, session  # who asked has gone away again
@@ -242,14 +242,14 @@ class AgentWorker(threading.Thread):
         launch.run.worker(Recorded(agent=self.agent))
         now = self._session_heard()
         if heard == session and now:
-            session = now  # a person may have gone on in another one
+            session = now  # a person may have continued in another one
         if left is None:
             launch.say(f"{self.agent}: {task.task} goes on unattended, after a person was at it "
                        f"for {time.monotonic() - began:.0f} s")
         return left, session
 
     def _session_heard(self) -> str | None:
-        """The session that its hooks told last; None: not known."""
+        """The session last reported by its hooks; None if unknown."""
         try:
             row = self._enrolment.row()
         except Refusal:
@@ -263,11 +263,13 @@ class AgentWorker(threading.Thread):
 
     @property
     def _place(self) -> Path:
-        """Where its program works: the repository's root, there or in its own worktree."""
+        """The working directory of its program: the repository's root, there or in its own
+        worktree."""
         return self.launch.root if self._work is None else self._work.place
 
     def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
-        """With isolation: a worktree that begins at the target's tip, and what to say of it."""
+        """With isolation: begin a worktree at the target's tip. Returns the facts for the prompt.
+        """
         isolation = self.launch.isolation
         if isolation is None:
             return None
@@ -308,9 +310,9 @@ class AgentWorker(threading.Thread):
         return OUTCOMES.get(ended.how, "failed"), ended.why
 
     def _checked(self, ended: Ended, before: int) -> Ended:
-        """Models that are refused what they need sometimes stop and call it success: who changed
-        nothing, and got nothing after it was last refused, has given up. `before`: the log's end
-        when the attempt began."""
+        """Models that are refused what they need sometimes stop and call it success. An agent that
+        changed nothing, and got nothing after its last refusal, has given up. `before`: the log's
+        end when the attempt began."""
         if not ended.ok or ended.changed is not False:
             return ended
         items = self.launch.steady(rq.Events(agent=self.agent, tail=True, limit=1000)).items
@@ -323,7 +325,7 @@ class AgentWorker(threading.Thread):
                        why=f"it changed none of its files, and was last refused {names}")
 
     def _land(self, claimed: rq.Claimed, work: Workplace, output: str) -> tuple[str, str]:
-        """Let what it did land, and the task be done; or keep it, and let the task fail."""
+        """Land its work, so that the task is done; or keep the work, and let the task fail."""
         isolation, task = self.launch.isolation, claimed.task
         assert isolation is not None, "who has a worktree has isolation"
         left: rq.Unlanded | None = None
@@ -345,7 +347,7 @@ class AgentWorker(threading.Thread):
 
         numbers = itertools.count(1)
 
-        def alive() -> None:  # it may stand in line for its landing, and be verified, for long
+        def alive() -> None:  # the landing may be queued, and verified, for long
             self.launch.operator.call(rq.Heartbeat(
                 agent=self.agent, progress=f"its work is about to land ({next(numbers)})"))
 
@@ -367,7 +369,7 @@ class AgentWorker(threading.Thread):
         return "done", ""
 
     def _tells(self, progress: str) -> None:
-        """What it is at, for who looks on; where nobody can be told, that is no matter."""
+        """Report its progress for viewers. A failure does not matter."""
         with suppress(Refusal):
             self._enrolment.ask(rq.Heartbeat(agent=self.agent, progress=progress))
 
@@ -395,7 +397,7 @@ class AgentWorker(threading.Thread):
         return until
 
     def _closed(self, task: rq.Task, ended: Ended, refusal: Refusal) -> tuple[str, str]:
-        """The task was not this agent's any more: finished or given back by itself, or lapsed."""
+        """How a task left this agent: finished or given back by the agent itself, or expired."""
         now = self.launch.steady(rq.TaskShow(task=task.task))  # its token may be gone, too
         if now.state == "done":
             return "done", ""

@@ -1,9 +1,9 @@
 """An agent as a process at a person's terminal, and its end.
 
-It is `coord attach --take-over` that has become the agent's own program: its number and the instant
-of its start stay what they were. It lives in the group that the person's shell gave it, which may
-be the shell's own, so no group is signalled here: only processes of that terminal which were
-started as this agent are. Owns no task and talks to no daemon.
+`coord attach --take-over` has become the agent's own program, so its number and the instant of its
+start are unchanged. It is in the group that the person's shell gave it, which may be the shell's
+own. So no group is signalled here: only processes of that terminal that were started as this agent.
+The module owns no task and talks to no daemon.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from coordinator.workers.process_group import lives, mark, started_with, stat_fields
 
-#: Between two looks at what is left while its end is waited for (seconds).
+#: The time between two looks at the remaining processes while their end is awaited (seconds).
 LOOK_S = 0.05
 #: Fields of a process's stat: the session (of its terminal), and the terminal; 0 for none.
 _SESSION, _TERMINAL = 3, 4
@@ -36,8 +36,8 @@ class AtTerminal:
 
     @classmethod
     def found(cls, pid: int, agent: str, socket: str) -> AtTerminal:
-        """The process with this number, as it is now; `agent` and `socket` are what it and its
-        children are, or will be, started with."""
+        """The process with this number, as it is now. It and its children are, or will be, started
+        with `agent` and `socket`."""
         fields = stat_fields(pid)
         if fields is None:
             return cls(pid, mark(pid), agent, socket, None, False)
@@ -48,19 +48,19 @@ class AtTerminal:
         return lives(self.pid, self.mark)
 
     def has_lost_its_terminal(self) -> bool:
-        """Whether its terminal was closed. (Programs may outlive that; nobody sees them then.)"""
+        """Whether its terminal was closed. Programs may outlive that, but are invisible then."""
         fields = stat_fields(self.pid) if self.hangs else None
         return fields is not None and fields[_TERMINAL] == "0"
 
     def end(self, grace_s: float) -> None:
-        """SIGTERM for it and what it has left at its terminal, after `grace_s` SIGKILL."""
+        """End it and its programs at the terminal by SIGTERM, after `grace_s` by SIGKILL."""
         pause = threading.Event()
         self._signal(self._left(), signal.SIGTERM, signal.SIGCONT)
         for _ in range(round(grace_s / LOOK_S)):
             if not self._left():
                 return
             pause.wait(LOOK_S)
-        while left := self._left():  # what has been started meanwhile, too
+        while left := self._left():  # programs started meanwhile, too
             self._signal(left, signal.SIGKILL)
             pause.wait(LOOK_S)
 

@@ -1,8 +1,8 @@
 """One attempt: an agent's process from its start to its end, with its claim kept alive as it moves.
 
-Watches three things at once: the process (exit, time over, silence), the claim (lapsed, finished or
-given back by the agent itself), and the launch (stopped by a person). Says how it ended; what
-follows from that for the task is `agent_worker`'s business.
+The module watches three things at once: the process (exit, time over, silence), the claim (expired,
+finished or given back by the agent itself), and the launch (stopped by a person). It says how the
+attempt ended; `agent_worker` decides what follows for the task.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from coordinator.words.clock import SystemClock, from_iso
 from coordinator.words.refusals import Code, Refusal
 from coordinator.workers.process_group import Running
 
-#: How often the process is looked at; its exit is noticed at once all the same.
+#: How often to look at the process; its exit is noticed at once all the same.
 TICK_S = 0.2
 #: An agent that reported its task finished, or gave it back, may say good-bye for this long.
 FAREWELL_S = 2.0
-#: Refusals that mean: this agent has no claim any more.
+#: Refusals that mean: this agent has no claim any longer.
 LOST = frozenset({Code.STALE_TOKEN, Code.BAD_TRANSITION, Code.NOT_HOLDER, Code.UNKNOWN_AGENT,
                   Code.UNAUTHORIZED, Code.UNKNOWN_TASK})
 #: Refusals that pass: the daemon is away, or its disk is full.
@@ -62,7 +62,7 @@ class Limits:
 
     @property
     def patience_s(self) -> float:
-        """How long a coordinator that does not answer is waited for."""
+        """How long to wait for a coordinator that does not answer."""
         return max(60.0, self.ttl_s)
 
 
@@ -70,10 +70,9 @@ class Limits:
 class Ended:
     """How a process ended, why in words, and its exit code; what its stream told, if it has one.
 
-    `ok`: it says that it did its task. `model`: not it, but its model or that one's server failed.
-    `unhooked`, whatever else went wrong: no hook saw what it did.
-    `changed`: whether it changed any of its task's files (None: that names none, or
-    too many to compare).
+    `ok`: it says that it did its task. `model`: not the agent failed, but its model or the model's
+    server. `unhooked`, whatever else went wrong: no hook saw what it did. `changed`: whether it
+    changed any of its task's files; None if the task names none, or too many to compare.
     """
 
     how: How
@@ -86,7 +85,7 @@ class Ended:
 
 
 class Stop(Protocol):
-    """What a hard stop is seen by."""
+    """The sign of a hard stop."""
 
     def is_set(self) -> bool: ...
 
@@ -104,8 +103,8 @@ class Claim:
         self, progress: str | None, silent_s: float = 0.0
     ) -> tuple[Literal["lapsed", "closed"], str] | None:
         """Tell that the agent moves (the words differ from time to time), or with None that it is
-        only alive, silent for so long (seconds). Whether its claim has ended: by itself, or because
-        the task was ended. A coordinator that does not answer says nothing of it."""
+        only alive, silent for so long (seconds). Returns whether its claim has ended: by itself, or
+        because the task was ended. Without an answer it counts as alive."""
         agent = str(self._client.agent)
         try:
             alive = self._client.call(rq.Heartbeat(agent=agent, progress=progress))
@@ -140,7 +139,7 @@ class Attempted(NamedTuple):
 def supervise(attempt: Attempted, hard: Stop,
               wanted: Callable[[], bool] = lambda: False) -> Ended:
     """Stay with the process until it has ended, by itself or stopped from here. `wanted`: whether a
-    person waits to take it over, which is done as soon as it has told which session it is."""
+    person waits to take it over, which happens as soon as its session is known."""
     process, limits = attempt.process, attempt.limits
     watch = _Watch(attempt)
     while not process.exited.wait(TICK_S):
@@ -180,8 +179,8 @@ class _Watch:
         return message is not None and bool(message.session) and not message.ended
 
     def stopped_for_a_person(self, code: int) -> Ended:
-        """It was stopped, so that a person goes on; unless it had just finished its task. (An end
-        that it tells because it was stopped is none.)"""
+        """The end of a process that was stopped for a person; or its success, if it had just
+        finished its task. A failure that it reports because it was stopped does not count."""
         message = self._stream.poll(over=True) if self._stream is not None else None
         if message is not None and message.ended:
             ended = self.ended(next(iter(self._profile.success_codes), 0))
@@ -190,7 +189,7 @@ class _Watch:
         return Ended("taken over", code, "a person took it over", told=message)
 
     def ended(self, code: int) -> Ended:
-        """How it went, told from its exit code and its stream."""
+        """How it ended, by its exit code and its stream."""
         message, codes = None, self._profile.success_codes
         if self._stream is not None:
             message = self._stream.poll(over=True)
@@ -231,7 +230,7 @@ class _Watch:
         return self._hooked
 
     def look(self) -> tuple[How, str, float] | None:
-        """What to end the process for, if anything: how, why, and how much grace it has."""
+        """The reason to end the process, if any: how, why, and how much grace it has."""
         limits, now = self._limits, time.monotonic()
         if self._signs.moved():
             self._moved_at, self._moves = now, True
@@ -277,13 +276,13 @@ class _Watch:
 
 
 def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
-    """What the agent's process finds in its environment, so that `coord` there acts for it."""
+    """The environment of the agent's process, so that `coord` there acts for it."""
     mine = {k: v for k, v in clean_environment().items()
             if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
     return mine | {
         "COORD_ROOT": str(client.root), "COORD_AGENT": str(client.agent),
         "COORD_AGENT_TOKEN": str(client.token), "COORD_TASK": task.task,
         "COORD_SOCKET": str(socket),
-        # At its end: only where there is no `coord` on it already.
+        # At the end: only used if there is no other `coord`.
         "PATH": f"{mine.get('PATH', os.defpath)}{os.pathsep}{StateDir(client.root).bin}",
     }

@@ -1,8 +1,8 @@
 """Landing a gathered branch on the target: one at a time, leases first, files after.
 
-Whether it may land is the daemon's decision, made in the transaction that moves the branch
-(`slices.landing`). Here is what surrounds it: the commit that is to land, the facts, the working
-tree that follows. From before the branch moves until the task is done it is noted (`recovery`).
+The daemon decides whether it may land, in the transaction that moves the branch (`slices.landing`).
+This module does the rest: the commit to land, the facts, the working tree that follows. The landing
+is recorded from before the branch moves until the task is done (`recovery`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A branch that wants to land: what it is about, its commit, and the leases it began with."""
+    """A branch that wants to land: its task, its commit, and the leases it began with."""
 
     agent: str
     task: str
@@ -48,17 +48,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would land, and what the coordinator is asked for it."""
+    """What would land, and its request to the coordinator."""
 
     changes: Sequence[Entry]
     request: rq.Land
 
 
 class Lander:
-    """Lands on one target. `ask` puts a question to the coordinator as the person who launched;
-    `meaning` tells what does not fit together with what landed meanwhile;
-    `verify` is handed what is about to land, with what those behind it in the `line` would land on
-    top of that, and refuses it or not."""
+    """Lands on one target. `ask` puts a question to the coordinator as the person who launched.
+    `meaning` tells what conflicts with what landed meanwhile. `verify` gets what is about to land,
+    with what those behind it in the queue (`line`) would land on top of it, and may refuse it."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
                  verify: Callable[[Sequence[WouldLand]], None] | None = None,
@@ -71,10 +70,10 @@ class Lander:
         self._git = Git(target.top)
 
     def land(self, work: Work, finish: Callable[[str], bool]) -> str:
-        """Let the branch land, then call `finish` with the commit that the target is at then:
-        whatever is done there is done before anybody else's turn. That commit.
+        """Let the branch land, then call `finish` with the new commit of the target, before any
+        other landing's turn. Returns that commit.
 
-        `finish` tells whether the task's end is noted; if not, whoever comes next tries again.
+        `finish` tells whether the task's end is recorded; if not, the next landing tries again.
 
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
@@ -89,7 +88,7 @@ class Lander:
         return after
 
     def _tell(self, work: Work, *, turn: bool) -> None:
-        """Where it stands in the queue, for who looks on; where nobody can be told, no matter."""
+        """Report its place in the queue for viewers. A failure does not matter."""
         with contextlib.suppress(Refusal):
             self._ask(rq.LandQueue(agent=work.agent, task=work.task, target=self._target.ref,
                                    turn=turn))
@@ -133,8 +132,8 @@ class Lander:
         return plan.request.after
 
     def _batch(self, work: Work, after: str) -> list[WouldLand]:
-        """What would land, and on top of it what those who stand in line behind would land, as far
-        as they may."""
+        """What would land, and on top of it the works behind it in the queue, as far as they may
+        land."""
         would_lands = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:
@@ -187,8 +186,8 @@ class Lander:
             self._follow(follower, work, before, after)
 
     def _plan(self, work: Work, divided: Collection[str], tip: str | None = None) -> _Plan:
-        """What would land on the target as it is now (or as it would be at `tip`); of the files
-        that are `divided`, which regions."""
+        """What would land on the present target (or on `tip`), with the regions of the `divided`
+        files."""
         git, ref = self._git, self._target.ref
         tip = git.commit(ref) if tip is None else tip
         base = git.base(work.commit, tip) if tip is not None else None
@@ -242,7 +241,7 @@ class Lander:
         return now is not None and self._git.contains(now, after)
 
     def _follow(self, follower: CheckoutUpdate, work: Work, before: str, after: str) -> None:
-        """Bring the files forward; if somebody came first, take the branch back.
+        """Bring the files forward. If another change came first, take the branch back.
 
         Raises:
             Refusal: VERSION_CHANGED: nothing landed.
@@ -267,7 +266,7 @@ class Lander:
     # ------------------------------------------------------------ facts
 
     def _inside(self, path: str) -> str | None:
-        """A path of the working tree as one below the repository's root; None beside it."""
+        """A path of the working tree as one below the repository's root; None if it is outside."""
         below = self._target.below
         if not path.startswith(below):
             return None
@@ -292,12 +291,12 @@ class Lander:
 
     def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
                 moved: Sequence[Entry]) -> str:
-        """What the target will be: the branch itself, or, where the target went on, a merge that
-        has the branch's version of each path it changed (or what it was merged to) and the
+        """The target's new commit: the branch itself, or, if the target has moved, a merge. The
+        merge has the branch's (or the merged) version of each path that the branch changed, and the
         target's of all others."""
         if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
                                  [f"{e.path}/" for e in moved]):
-            return work.commit  # (as it would be refused, there is nothing to be made)
+            return work.commit  # it will be refused, so nothing has to be made
         index = self._state.path / "landing.index"
         index.unlink(missing_ok=True)
         git = Git(self._target.top, index)

@@ -1,15 +1,15 @@
 """The working tree that has the target checked out follows it, and loses nothing of a person's.
 
-While a landing goes on, the working tree's index is locked in git's own way (`index.lock`), so that
-no `git add` or `git commit` of a person comes in between. What is not committed is found out before
-the branch moves; git itself looks again, file by file, before it writes any.
+During a landing the working tree's index is locked in git's own way (`index.lock`), so that no
+`git add` or `git commit` of a person comes in between. Uncommitted changes are found before the
+branch moves; git itself looks again, file by file, before it writes any.
 
 Three steps, in this order: the index, the branch, the files. `git commit` looks at the branch, then
 reads the index, and only then takes the lock: one that saw the branch moved must find the index
 moved, too, or it would commit the old content on top of the new.
 
-After a crash in the middle the files are brought forward one by one: what is the old content, the
-new one, or a torn beginning of the new one is replaced; anything else is somebody's, and stays.
+After a crash in the middle the files are brought forward one by one. The old content, the new one,
+or a torn beginning of the new one is replaced; anything else is another's, and stays.
 """
 
 from __future__ import annotations
@@ -38,17 +38,16 @@ from coordinator.files.git import (
 from coordinator.words import file_names
 from coordinator.words.refusals import Code, Refusal
 
-#: How long another git in the same working tree is waited for (seconds), and looked for.
+#: How long to wait for another git in the same working tree (seconds), and how often to look.
 LOCK_S, LOCK_TICK_S = 10.0, 0.02
-#: What the lock file says, so that one that was left by a crash is known as ours.
+#: The content of the lock file, so that one left by a crash is recognised as ours.
 MARK = b"coord: a landing is going on\n"
 
 
 class CheckoutUpdate:
-    """One working tree, its index locked between `with` and its end. For whoever has the turn to
-    land (`recovery.turn`): there is one at a time, and the turn ends with its process. So a lock
-    that says it is ours, found by whoever has the turn, is a dead process's.
-    """
+    """One working tree, its index locked between `with` and its end. For the landing that has the
+    turn (`recovery.turn`): there is one at a time, and the turn ends with its process. So a lock
+    that says it is ours, found by the one with the turn, is a dead process's."""
 
     def __init__(self, top: Path) -> None:
         plain = Git(top)
@@ -61,7 +60,7 @@ class CheckoutUpdate:
         self._git = Git(top, self._own)
 
     def __enter__(self) -> CheckoutUpdate:
-        """Lock the index, waiting a little for whoever has it.
+        """Lock the index. Waits a little for another holder.
 
         Raises:
             Refusal: LOCKED: another git has it, or a merge or the like is going on.
@@ -115,7 +114,7 @@ class CheckoutUpdate:
         self._lock.unlink(missing_ok=True)
 
     def clear_crash(self) -> None:
-        """Take away the lock of a landing that died; nobody else's."""
+        """Take away the lock of a landing that died, and no other lock."""
         if self._is_ours():
             self._let_go()
 
@@ -128,7 +127,7 @@ class CheckoutUpdate:
     # ------------------------------------------------------------ before the branch moves
 
     def dirty(self, tip: str, changes: Iterable[Entry]) -> list[str]:
-        """Of the paths that would be written, those that hold something that is in no commit.
+        """Those of the paths to be written that hold something that is in no commit.
 
         Raises:
             GitError: git cannot tell.
@@ -146,9 +145,9 @@ class CheckoutUpdate:
         return list(result)
 
     def _in_the_way(self, path: str) -> str | None:
-        """What stands where a new file would be written: it, or a file instead of a directory.
+        """What is in the place of a new file: the path itself, or a file instead of a directory.
 
-        What is tracked there and goes with this landing is not in the way.
+        A tracked file that this landing removes does not count.
         """
         parts = path.split("/")
         for end in range(1, len(parts) + 1):
@@ -165,7 +164,7 @@ class CheckoutUpdate:
         return bool(self._git.run("--literal-pathspecs", "ls-files", "-z", "--", path))
 
     def rehearse(self, before: str, after: str) -> str | None:
-        """What git says against following from one commit to the other; None if nothing."""
+        """git's objections to an update from one commit to the other; None if there are none."""
         try:
             self._git.run("read-tree", "-n", "-m", "-u", before, after,
                           timeout_s=CHECKOUT_TIMEOUT_S)
@@ -200,8 +199,8 @@ class CheckoutUpdate:
         self._own.replace(self._index)
 
     def repair(self, before: str, after: str) -> list[str]:
-        """`follow`, after a crash in the middle of it; the paths that somebody changed since, which
-        were left as they are.
+        """`follow`, after a crash in the middle of it. Returns the paths that were changed since,
+        which are left as they are.
 
         Raises:
             GitError: git refused.
@@ -211,7 +210,7 @@ class CheckoutUpdate:
         settled: list[bytes] = []
         for entry, state in self._without_torn(before, after):
             if state in ("new", "foreign"):
-                # The index has it as landed: what a person has there shows as their change to it.
+                # The index has it as landed: a person's content shows as their change to it.
                 settled.append(b"%s %s 0\t%s\0" % (
                     entry.new_mode.replace(NO_MODE, "0").encode(), entry.new.encode(),
                     os.fsencode(entry.path)))
@@ -225,7 +224,7 @@ class CheckoutUpdate:
         return foreign
 
     def _without_torn(self, before: str, after: str) -> list[tuple[Entry, str]]:
-        """What each changed path holds; files that we left half written are removed."""
+        """The state of each changed path, after our half-written files were removed."""
         try:
             with Root(os.path.realpath(self.top)) as root:
                 states = [(entry, self._state(root, entry, after))
@@ -239,7 +238,7 @@ class CheckoutUpdate:
         return states
 
     def undo(self, before: str, after: str) -> None:
-        """After a crash before the branch moved: no file was written; the index goes back.
+        """After a crash before the branch moved, without written files: put the index back.
 
         Raises:
             GitError: git refused.

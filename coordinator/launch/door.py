@@ -26,12 +26,12 @@ from coordinator.files.state import SOCKET_PATH_MAX, check_socket
 from coordinator.launch.at_terminal import AtTerminal
 from coordinator.words.refusals import Code, Refusal
 
-#: How long whoever has connected may take to say what it wants (seconds).
+#: How long a new connection may take to send its wish (seconds).
 ASK_S = 2.0
 #: The longest line, in bytes; an answer carries an environment.
 LINE_BYTES_MAX = 4 << 20
-#: What a person's terminal says of itself. All else in the environment is the agent's own, as the
-#: launch has it: it may be in no other shell of that person's.
+#: The variables of a person's terminal. All else in the environment is the agent's own, from the
+#: launch: no other shell of that person may have it.
 TERMINAL = frozenset({
     "TERM", "COLORTERM", "COLORFGBG", "TERMINFO", "TERMINFO_DIRS", "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "VTE_VERSION", "WINDOWID", "TMUX", "TMUX_PANE",
@@ -42,14 +42,14 @@ TERMINAL = frozenset({
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    """What is asked: to be this agent, by the process with this number."""
+    """The wish to be this agent, by the process with this number."""
 
     agent: str
     pid: int
 
 
 class Role(msgspec.Struct, kw_only=True):
-    """How to become an agent: its command, where, and in which environment (but for `TERMINAL`).
+    """How to become an agent: its command, its place, and its environment (except `TERMINAL`).
     `lands`: its work lands from a worktree when it ends by itself."""
 
     argv: list[str]
@@ -79,11 +79,11 @@ class Visitor:
         return self.process.lives()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Say why not; it goes on without the agent."""
+        """Say why not; the visitor continues without the agent."""
         self._answer(Answer(refusal=refusal.body()))
 
     def welcome(self, role: Role) -> None:
-        """Let it become the agent. (Whether it has heard it shows by whether it lives on.)"""
+        """Let it become the agent. Whether it got the answer shows in whether it lives on."""
         self._answer(Answer(role=role))
 
     def _answer(self, answer: Answer) -> None:
@@ -92,8 +92,8 @@ class Visitor:
 
 
 class Door:
-    """One launch's. `ask` is told who has come for which agent, in a thread of its own; it answers
-    by the visitor, at once or later, or raises the refusal."""
+    """The door of one launch. `ask` gets the visitor and the wanted agent, in a thread of its own.
+    It answers by the visitor, at once or later, or raises the refusal."""
 
     def __init__(self, state: Path, coordinator: str,
                  ask: Callable[[str, Visitor], None]) -> None:
@@ -117,7 +117,7 @@ class Door:
         threading.Thread(target=self._serve, name="coord-door", daemon=True).start()
 
     def close(self) -> None:
-        """Nobody is answered any more."""
+        """Stop answering."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
@@ -158,7 +158,7 @@ def knock(path: Path, agent: str) -> socket.socket:
     answer comes (`heard`).
 
     Raises:
-        Refusal: BAD_TRANSITION: nobody answers there; FOREIGN.
+        Refusal: BAD_TRANSITION: it does not answer; FOREIGN.
     """
     link = socket.socket(socket.AF_UNIX)
     try:
@@ -190,7 +190,7 @@ def heard(link: socket.socket, agent: str) -> Role:
 
 
 def terminal_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """What in this environment tells of the terminal."""
+    """The variables of the terminal in this environment."""
     return {name: value for name, value in environment.items() if _tells_of_it(name)}
 
 
@@ -221,8 +221,8 @@ def _line(link: socket.socket) -> bytes:
 
 
 def _place(state: Path) -> Path:
-    """Among the coordinator's state, or, where that path is too long for a socket, in a folder of
-    the user's own.
+    """The place in the coordinator's state. If that path is too long for a socket, a folder of the
+    user's own.
 
     Raises:
         OSError: all of them are too long, or cannot be made.

@@ -20,12 +20,12 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import WORDS_MAX
 
 T = TypeVar("T")
-#: How long one request for a task waits; also how soon an idle agent sees that all is done.
+#: How long one request for a task waits; also how soon an idle agent sees that everything is done.
 IDLE_S = 0.5
 
 
 class Enrolment:
-    """How an agent of a launch speaks with the coordinator.
+    """The connection of a launch's agent to the coordinator.
 
     Attributes:
         client: its connection; another one after it was removed.
@@ -58,7 +58,7 @@ class Enrolment:
         self._launch.run.worker(Recorded(agent=self.agent))
 
     def again(self) -> None:
-        """Register anew: a person removed it, or what it held was ended with it."""
+        """Register anew: a person removed it, or its leases were ended with it."""
         self.client.close()
         self.client = Client(self._launch.root, agent=self._wanted, profile=self._profile.name)
         self.begin()
@@ -78,7 +78,7 @@ class Enrolment:
         self.client.close()
 
     def row(self) -> rq.Agent | None:
-        """What the coordinator knows of it; None: it is not there any more.
+        """The coordinator's row of the agent; None if it is gone.
 
         Raises:
             Refusal: its token counts for nothing (`attempt.LOST`), or no coordinator answers.
@@ -89,7 +89,7 @@ class Enrolment:
     # ------------------------------------------------------------ its tasks
 
     def claim(self) -> rq.Claimed | None:
-        """The next task; None: there is none now, or nothing is left at all."""
+        """The next task; None if there is none now, or nothing is left at all."""
         request = rq.TaskClaim(agent=self.agent, ttl_s=self._launch.limits.ttl_s)
         try:
             # Without a wait first: the answer says at once when nothing is left.
@@ -120,7 +120,7 @@ class Enrolment:
                     raise
                 else:
                     self._launch.hard.wait(RETRY_S)
-                    # The claim may have been granted and its answer lost: then it is told again.
+                    # If the claim was granted and its answer lost, ask for the same task again.
                     request.task = self._held()
 
     def _held(self) -> str | None:

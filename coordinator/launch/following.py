@@ -1,7 +1,7 @@
 """Launched agents as their runs' records show them, and what one says and does, as it comes.
 
-Reads the files of runs only (runs.py, agent_logs.py), so it works whatever the coordinator does,
-and an agent that is followed does not know it. Prints nothing.
+The module reads the files of runs only (runs.py, agent_logs.py). So it works whatever the
+coordinator does, and a followed agent does not know it. It prints nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Launched:
 
     @property
     def doing(self) -> str:
-        """In a word or two."""
+        """Its state in a word or two."""
         if self.worker.task is None:
             return "at no task"
         return f"at {self.worker.task}" + (", taken over" if self.worker.taken_over else "")
@@ -51,7 +51,7 @@ class Shown:
 
 
 def find(state: StateDir, agent: str | None) -> Launched | None:
-    """The launched agent of this name, or the only one there is; None: none has had this name.
+    """The launched agent of this name, or the only one there is; None if none had this name.
 
     Raises:
         Refusal: UNKNOWN_AGENT: it has ended, or none runs; INVALID: several run, and none is named.
@@ -96,7 +96,7 @@ def _ended(record: Record, worker: Worker) -> Refusal:
     mine = record.logs_of(worker.agent)
     task = agent_logs.task_of(mine[-1][0]) if mine else None
     how = f" ({worker.gone})" if worker.gone else ""
-    if worker.gone is None:  # nobody had the time to say why
+    if worker.gone is None:  # its launch ended without saying why
         how = f": its launch (run {record.run}) was killed"
     last = ""
     if mine and mine[-1][1].ended is not None:
@@ -108,14 +108,14 @@ def _ended(record: Record, worker: Worker) -> Refusal:
 
 
 class Following:
-    """One agent, from now on; `lines` of what it said at its present task come first."""
+    """One agent, from now on; first come the last `lines` of its present task."""
 
     def __init__(self, state: StateDir, launched: Launched, lines: int) -> None:
         self._state, self._folder, self._lines = state, launched.folder, lines
         self.agent = launched.worker.agent
         self._record, self._stamp = launched.record, (0, 0)
         mine = launched.record.logs_of(self.agent)
-        #: How many of its logs have been begun with here; the last of them is shown.
+        #: How many of its logs were begun here; the last of them is shown.
         self._begun = len(mine)
         if mine and (launched.worker.task is not None or mine[-1][1].ended is None):
             self._begun -= 1
@@ -125,9 +125,9 @@ class Following:
         self._first = True
 
     def poll(self) -> Iterator[Shown]:
-        """What is new, in order. An `over` is the last that there is."""
+        """The new output, in order. An `over` is the last item."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
-        self._read()  # after that: what it wrote last is there now
+        self._read()  # later, so that its last output is there
         worker = next((worker for worker in self._record.workers if worker.agent == self.agent),
                       None)
         mine = self._record.logs_of(self.agent)

@@ -1,4 +1,4 @@
-"""A sign of life every few seconds, as long as something lasts that tells none itself."""
+"""A sign of life every few seconds, while something runs that gives none itself."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Beating:
 
     def _run(self) -> None:
         while not self._over.wait(self._every_s):
-            with contextlib.suppress(Refusal):  # whether its claim still stands is asked later
+            with contextlib.suppress(Refusal):  # whether its claim holds is asked later
                 self._beat()

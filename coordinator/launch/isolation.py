@@ -56,7 +56,7 @@ def wired_files(state: StateDir) -> list[str]:
 
 
 def put_in(root: Path, place: Path, names: Sequence[str]) -> None:
-    """Give the worktree at `place` what is wired at `root`.
+    """Give the worktree at `place` the wiring at `root`.
 
     Raises:
         GitError: git refused.
@@ -101,7 +101,7 @@ def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
 
 
 def _tag(git: Git, name: str) -> str:
-    """How the index has it: empty (not at all), `S` (hidden from git), or else."""
+    """The file's tag in the index: empty (not in it), `S` (hidden from git), or another."""
     return git.text("--literal-pathspecs", "ls-files", "-v", "--", name)[:1]
 
 
@@ -151,8 +151,8 @@ class Isolation:
 
     def begin(self, work: Workplace, claimed: rq.Claimed, agent: str, number: int,
               ask: Ask) -> None:
-        """Begin a task in a worktree that holds nothing of its own: at the tip, its leases bound
-        to what is there; then what is left of an earlier attempt is put in.
+        """Begin a task in a worktree without anything of its own: at the tip, its leases bound to
+        the files there. Then put in what is left of an earlier attempt.
 
         Raises:
             Refusal: STORAGE, or what the coordinator says.
@@ -166,7 +166,7 @@ class Isolation:
                     BlobFolder(self._state.blobs))
 
     def gather(self, work: Workplace, claimed: rq.Claimed, agent: str) -> rq.Unlanded:
-        """Gather what the agent left into a commit on its branch.
+        """Gather the agent's work into a commit on its branch.
 
         Raises:
             Refusal: it cannot be gathered.
@@ -177,8 +177,8 @@ class Isolation:
 
     def land(self, work: Workplace, claimed: rq.Claimed, agent: str, commit: str,
              finish: Callable[[str], bool], verifying: Callable[[Running], None]) -> None:
-        """Land what was gathered, then call `finish` with the commit that the target is at then
-        (empty: there was nothing to land). `verifying` is told of the process that verifies it.
+        """Land what was gathered, then call `finish` with the target's new commit (empty: there was
+        nothing to land). `verifying` gets the process that verifies it.
 
         Raises:
             Refusal: why nothing landed.
@@ -210,7 +210,7 @@ class Isolation:
         verify = None if verified is None else (
             lambda batch: verified.check(batch, verifying))
 
-        def landed(after: str) -> bool:  # still this one's turn
+        def landed(after: str) -> bool:  # still in its turn
             if verified is not None:
                 verified.landed(after)
             return finish(after)
@@ -251,12 +251,12 @@ class Isolation:
                           ) from None
 
     def where(self, work: Workplace) -> str:
-        """Where a person finds what did not land, in words."""
+        """The place of what did not land, for a person."""
         return f"branch {work.branch}, worktree {self._shown(work)}"
 
     def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
-        """After an attempt: the worktree, to be used again; or None when it holds something that
-        did not land, and is kept for a person."""
+        """After an attempt: the worktree, to be used again; or None if it holds work that did not
+        land, and is kept for a person."""
         with contextlib.suppress(Refusal):
             self._carry(work, there=False)
         if self._trees.untouched(work) and not branch_landing.only_ignored(work, self._root,
@@ -268,7 +268,8 @@ class Isolation:
         return None
 
     def end(self) -> str:
-        """The launch is over: what a person has to know of what landed; nearly always nothing."""
+        """The launch is over: what a person has to know of the landed work; nearly always nothing.
+        """
         if self._meaning is not None:
             self._meaning.close()
         if self._verification is None:
@@ -300,7 +301,7 @@ def uncommitted(target: Target) -> int:
 
 
 def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
-    """Remove the worktrees that a dead run left, but for those that hold something; these."""
+    """Remove the worktrees that a dead run left. Those that hold something stay; returns them."""
     folder = state.worktrees / run
     if not folder.is_dir():
         return []
@@ -321,8 +322,8 @@ def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
 
 
 def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
-    """Partial work that was reassigned goes on here, file by file, where the file still is what
-    that work was begun from. (The rest stands in the prompt, as a difference.)
+    """Put reassigned partial work into the worktree, file by file, where the file is as it was when
+    that work began. The rest is in the prompt, as a difference.
 
     Raises:
         Refusal: STORAGE.
@@ -333,7 +334,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
     try:
         with Root(work.place) as root:
             by = Exchanger(root, blobs, contents.__getitem__, own_links=links)
-            # What goes first, so that its place is free for what comes.
+            # Deletions first, so that their places are free for new files.
             in_order = sorted(review.files, key=lambda file: file.flagged_hash is not None)
             for n, file in enumerate(in_order):
                 if not file.kept or file.flagged_hash not in (None, *contents):
@@ -353,7 +354,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
 
 
 def _find_contents(review: rq.Review) -> dict[str, Source]:
-    """By their hashes the contents that partial work left, or where they lie."""
+    """The contents that partial work left, or their places, by their hashes."""
     contents: dict[str, Source] = {}
     for file in review.files:
         if file.flagged_hash is None:

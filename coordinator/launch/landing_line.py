@@ -23,7 +23,7 @@ class LandingLine(Generic[W]):
 
     @contextmanager
     def turn(self, work: W) -> Iterator[None]:
-        """Stand in line; in the body it is this one's turn."""
+        """Queue the work; the body runs when its turn comes."""
         with self._changed:
             self._line.append(work)
         try:
@@ -36,6 +36,6 @@ class LandingLine(Generic[W]):
                 self._changed.notify_all()
 
     def behind(self, work: W) -> list[W]:
-        """Who stands behind it now."""
+        """The works behind it in the queue now."""
         with self._changed:
             return [item for item in self._line if item is not work]

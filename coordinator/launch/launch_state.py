@@ -76,7 +76,7 @@ class LaunchState:
                 self.hard.wait(RETRY_S)
 
     def nothing_left(self, client: Client, counts: Mapping[str, int]) -> bool:
-        """Whether no agent could do anything any more, told from a refused claim's counts."""
+        """Whether no agent has anything left to do, by a refused claim's counts."""
         if self.over.is_set():
             return True
         if counts.get("claimed") or counts.get("failed"):
@@ -93,15 +93,15 @@ class LaunchState:
         return True
 
     def _say_who_else_works(self, client: Client) -> None:
-        """Where all that is under way is another launch's, or somebody's by hand."""
+        """Say so if all running work is another launch's, or done by hand."""
         claimed = client.call(rq.Tasks(state="claimed", limit=HOLDERS_MAX)).items
         if claimed and not any(task.claimed_by in self.names for task in claimed):
             names = ", ".join(f"{task.claimed_by} works on {task.task}" for task in claimed)
             self._say_once(f"others are at it, {names}: `coord status`", names)
 
     def _say_what_it_waits_for(self, client: Client) -> None:
-        """Nobody of this launch works, and nothing can start: why so, once. It may last for hours,
-        and whoever looks at a launch that says nothing takes it for hung."""
+        """If no agent of this launch works and nothing can start, say why, once. That may last for
+        hours, and a silent launch looks hung."""
         rows = client.call(rq.Locks(limit=HOLDERS_MAX)).items
         held = [lease for lease in rows if lease.locked_by not in self.names]
         open_ = [] if rows else client.call(rq.Reviews(limit=1)).items
@@ -125,7 +125,7 @@ class LaunchState:
         self.say(f"No task can start now; {why}. The launch waits.")
 
     def _barred(self, client: Client) -> bool:
-        """Ready tasks that nobody may start though nobody holds anything: reviews bar them."""
+        """Whether reviews bar ready tasks, although nothing is held."""
         held = client.call(rq.Locks(limit=1))
         if held.items or held.waiters:
             return False
@@ -135,12 +135,12 @@ class LaunchState:
         )
 
     def follows(self, task: str, outcome: str) -> str:
-        """What becomes of a task whose attempt failed, for the line that tells it."""
+        """What happens next to a task whose attempt failed, for its line in the output."""
         if outcome != "failed" or self.hard.is_set():
             return ""
         try:
             row = self.steady(rq.TaskShow(task=task))
-        except Refusal:  # it is told less; the launch goes on
+        except Refusal:  # the line says less; the launch continues
             return ""
         if row.state == "failed" and row.not_before is not None:
             rest = max(0, from_iso(row.not_before) - SystemClock().now_ms())
@@ -163,7 +163,7 @@ class LaunchState:
             self.last_at = time.monotonic()
 
     def trouble(self, what: str) -> None:
-        """An agent could not go on for a reason that is no task's fault."""
+        """Record that an agent could not continue for a reason that is no task's fault."""
         with self._lock:
             self.problems.append(what)
         self.say(what)

@@ -42,7 +42,7 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 
 
 class Landing(NamedTuple):
-    """Where agents work, and how that comes to the branch.
+    """Where agents work, and how their work gets to the branch.
 
     Attributes:
         isolated: each agent works in a git worktree of its own, and what it did has to land.
@@ -67,8 +67,8 @@ class Launcher(LaunchState):
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
 
-        `expects_verdicts` tells whether somebody is about to settle reviews: as long as it is
-        so, work that waits for a verdict keeps the launch going.
+        `expects_verdicts` tells whether somebody is about to settle reviews: then work that waits
+        for a verdict keeps the launch running.
 
         Raises:
             Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
@@ -202,8 +202,8 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """What an earlier launch has imported from this file is not added again. (Of two that are
-        started at once one is the earlier.)"""
+        """Import the tasks of this file once: what an earlier launch has imported is not added
+        again. Of two launches at once, one counts as earlier."""
         with (self.state.runs / "import.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._import_in_turn(text, form, path)
@@ -247,7 +247,7 @@ class Launcher(LaunchState):
         return not any(worker.is_alive() for worker in self.workers)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every agent has gone, or so long; whether they have."""
+        """Wait until every agent has gone, or for so long. Returns whether they have."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             worker.join(max(0.0, deadline - time.monotonic()))
@@ -258,7 +258,7 @@ class Launcher(LaunchState):
         self.draining.set()
 
     def stop(self) -> None:
-        """End every agent now; what they changed is flagged."""
+        """End every agent now; its changes are flagged."""
         self.draining.set()
         self.hard.set()
 
@@ -269,7 +269,7 @@ class Launcher(LaunchState):
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
-        """What it came to; ends the run's record."""
+        """The result of the launch; ends the run's record."""
         text = self.isolation.end() if self.isolation is not None else ""
         if text:
             self.trouble(text)
@@ -314,7 +314,8 @@ def _read(path: Path) -> str:
 
 
 def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
-    """What is left of tasks that an earlier run imported from this file."""
+    """The sentence about the tasks that an earlier run imported from this file and that are left.
+    """
     left = {task.task: task.state for task in made.known
             if task.state not in ("done", "cancelled")}
     if left:
@@ -326,7 +327,8 @@ def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
 
 
 def _left(left: dict[str, str]) -> str:
-    """That these tasks are left, by state, and whether they go on by themselves."""
+    """The words about the tasks that are left, by state, and whether they continue by themselves.
+    """
     verb = "is" if len(left) == 1 else "are"
     stuck = [f"{task} {told_state(state)}" for task, state in left.items()
              if state in ("review", "dead")]

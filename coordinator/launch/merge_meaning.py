@@ -21,11 +21,11 @@ from coordinator.source.reader_process import NoAnswerError
 
 #: Files of both sides together; of more, none is looked at.
 FILES_MAX = 100
-#: So many bytes of them, in all their versions.
+#: The most bytes of them, in all their versions.
 BYTES_MAX = 16 << 20
 #: How long a landing waits for the first reading of a repository (seconds).
 READING_S = 60.0
-#: How long one merge is looked at (seconds).
+#: How long one merge is examined (seconds).
 SECONDS_MAX = 20.0
 
 
@@ -94,7 +94,8 @@ class MergeMeaning:
 
 
     def _is_read(self, meaning: Meaning) -> bool:
-        """Have the repository read; whether that was done in time. It goes on beside, if not."""
+        """Start reading the repository, and return whether that finished in time. Otherwise the
+        reading continues in the background."""
         if meaning.progress().state not in ("listing", "reading", "done"):
             meaning.start()
         until = time.monotonic() + READING_S
@@ -105,8 +106,8 @@ class MergeMeaning:
 
 def _can_tell(mine: Mapping[str, Entry], theirs: Mapping[str, Entry],
               merged: Mapping[str, Entry]) -> bool:
-    """Whether what two sides changed can be judged. (What both changed and is not merged is refused
-    by itself.)"""
+    """Whether the changes of two sides can be judged. What both changed without a merge is refused
+    elsewhere."""
     both = mine.keys() & theirs.keys()
     return (bool(mine and theirs) and len({*mine, *theirs}) <= FILES_MAX
             and all(map(_is_plain, (*mine.values(), *theirs.values())))

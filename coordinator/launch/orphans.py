@@ -27,12 +27,12 @@ from coordinator.words.clock import now_iso
 from coordinator.words.refusals import Refusal
 from coordinator.workers.process_group import end_orphan, mark, unrecorded
 
-#: What the launcher says when it has come to its end.
+#: The launcher's word for its regular end.
 _OVER = b"over\n"
 _WAITS = 'read -r said; [ "$said" = over ] || exec "$@"'
-#: How long the end of a launcher whose pipe was closed is waited for (seconds).
+#: How long to wait for the end of a launcher whose pipe was closed (seconds).
 END_S = 10.0
-#: What a program that a person had taken over has between SIGTERM and SIGKILL (seconds).
+#: The time between SIGTERM and SIGKILL for a program that a person had taken over (seconds).
 GRACE_S = 2.0
 
 
@@ -51,7 +51,7 @@ class Outlives:
 
     @property
     def pid(self) -> int | None:
-        """Its number; None if it could not be started."""
+        """Its process number; None if it could not be started."""
         return self._process.pid if self._process is not None else None
 
     def over(self) -> None:
@@ -65,8 +65,8 @@ def tidy_up(
     root: Path, state: StateDir, operator: Client, run: str
 ) -> tuple[int, list[str]] | None:
     """End the agents of this run, if its launcher is gone, and have their unfinished work flagged.
-    How many were still at work; worktrees that hold something that did not land. None: it has been
-    done, or there is nothing to be done.
+    Returns how many were still at work, and the worktrees with work that did not land. None if that
+    is done already, or if there is nothing to do.
 
     Raises:
         OSError: the folder of the run cannot be written to.
@@ -117,7 +117,7 @@ def _end(worker: runs.Worker, socket: str) -> bool:
 
 
 def main() -> int:
-    """What the shell becomes when the launcher has died."""
+    """The program that the shell becomes when the launcher has died."""
     parser = argparse.ArgumentParser(prog="coordinator.launch.orphans")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--run", required=True)

@@ -27,12 +27,12 @@ from coordinator.profiles import Profile, agent_logs
 from coordinator.words import requests as rq
 from coordinator.workers.process_group import Running
 
-#: What an agent that was cut off is told before its task, in its own session.
+#: The prompt before the task of an agent that was cut off, in its own session.
 INTERRUPTED = (
     "You were interrupted in the middle of this task, and your process was started anew. Files may "
     "have changed meanwhile, also by others: read them again before you go on. The task:\n\n"
 )
-#: What one is told that a person had taken over.
+#: The prompt after a person had taken the session over.
 HANDED_BACK = (
     "A person had taken this conversation over, and has handed it back: from here on you work "
     "alone again, and nobody answers. What was said and done meanwhile counts. Files may have "
@@ -43,7 +43,7 @@ HANDED_BACK = (
 
 @dataclass(frozen=True)
 class Post:
-    """Where and as whom an agent works at a task."""
+    """The place and the identity of an agent at a task."""
 
     claimed: rq.Claimed
     client: Client
@@ -65,7 +65,7 @@ class Programs:
         self._launch, self._profile, self._ask = launch, profile, ask
 
     def begin(self, post: Post, number: int) -> tuple[Running, str]:
-        """Start it at its task; and the session that it goes on with, if there is one.
+        """Start it at its task. Returns also the session that it continues, if there is one.
 
         Raises:
             OSError: it cannot be started.
@@ -90,7 +90,7 @@ class Programs:
         return self._run(post, number, prompt, prompt, session)
 
     def for_a_person(self, post: Post, session: str) -> Role:
-        """How a person's process becomes this agent, in this session.
+        """The role that makes a person's process this agent, in this session.
 
         Raises:
             OSError: there is no such program.
@@ -141,7 +141,7 @@ class Programs:
         return [*orders.entrance(opened, post.place), *argv]
 
     def _read_log(self, log: Path) -> str:
-        """What an earlier attempt said, read by the rules of whoever wrote it."""
+        """The output of an earlier attempt, read by the rules of the profile that wrote it."""
         own = self._launch.run.record.wrote(log.name) == self._profile.name
         stream = self._profile.stream if own else agent_logs.stream_of(log, self._launch.root)
         return agent_logs.readable(log, stream)

@@ -1,7 +1,7 @@
 """Signs that an agent's work moves: new output, or a file below its leases that was touched.
 
-A living process is no sign: a hung one lives too. Looks at what a directory tells of its files
-(sizes, times, modes, links) only; reads no content.
+A living process is no sign, because a hung one lives, too. The module looks only at files' entries
+(sizes, times, modes, links) and reads no content.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from coordinator.words.resource_names import kind_of, literal_prefix
 
 #: Entries below leased directories that are looked at each time.
 ENTRIES_MAX = 2_000
-#: As many are compared at an attempt's end; of more nothing is said.
+#: How many files are compared at an attempt's end; of more nothing is said.
 COMPARED_MAX = 100_000
 
 
 class Signs:
-    """Compares what is on disk with how it was when last asked."""
+    """Compares the present files with those of the last call."""
 
     def __init__(self, log: Path, root: Path, resources: Sequence[str]) -> None:
         self._log = log
@@ -30,8 +30,8 @@ class Signs:
         self._begun = self._picture()
 
     def changed(self) -> bool | None:
-        """Whether any file below the leases is another than at the start, is gone or new, is called
-        otherwise, or has another mode; None: no files are leased, or too many to compare."""
+        """Whether any file below the leases has changed since the start, is gone, new or renamed,
+        or has another mode. None if no files are leased, or too many to compare."""
         if not self._places or self._begun is None:
             return None
         now = self._picture()
@@ -64,7 +64,7 @@ class Signs:
         return latest, count
 
     def _picture(self) -> dict[str, tuple[int, ...]] | None:
-        """What each file below the leases is; None: there are too many."""
+        """The facts of each file below the leases; None if there are too many."""
         result: dict[str, tuple[int, ...]] = {}
         for place in self._places:
             for entry in _entries(place):
@@ -103,11 +103,11 @@ def _entries(place: Path, enough: int | None = None) -> Iterator[str]:
 
 
 def _facts(path: str) -> tuple[int, ...]:
-    """What tells one state of a file from another; nothing: there is none.
+    """The facts that tell one state of a file from another; empty if there is no file.
 
-    The kernel sets the time of the last change of state (ctime) itself, so it tells also of what
-    leaves the time of writing as it was: a rename, `chmod`, a link, times set back. A directory's
-    times tell of its entries, which are compared themselves. Through a link its target is written.
+    The kernel sets the time of the last change of state (ctime) itself. So it shows also what does
+    not change the time of writing: a rename, `chmod`, a link, times set back. A directory's times
+    depend on its entries, which are compared themselves. A write through a link changes its target.
     """
     try:
         status = os.lstat(path)

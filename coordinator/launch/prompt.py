@@ -51,7 +51,8 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 """
 
 
-#: With a lease on a region, in the one working tree: by whether the agent's hooks ask first.
+#: The rules for a lease on a region, in the one working tree: by whether the agent's hooks ask
+#: first.
 REGION_RULES = {
     False: """\
 - Of a file with `::` you hold a part. While another agent holds another part of it, the file itself
@@ -90,7 +91,7 @@ Other agents work in this repository at the same time; `coord` keeps you out of 
 
 @dataclass(frozen=True, slots=True)
 class Isolated:
-    """What an agent in a worktree of its own is told of: its branch, and where its work lands."""
+    """The facts for an agent in a worktree of its own: its branch, and where its work lands."""
 
     branch: str
     target: str
@@ -144,13 +145,13 @@ def _is_finished(candidate: rq.Candidate) -> bool:
 
 
 def _found_wanting(tried: list[rq.Candidate]) -> list[str]:
-    """What was finished, or was to land, and broke the command that verifies it: the last."""
+    """The last finished work that broke the verifying command."""
     notes = [candidate.note for candidate in tried if _is_finished(candidate)]
     return [f"## What the last attempt broke\n\n{fenced(notes[-1])}\n"] if notes else []
 
 
 def _tried(tried: list[rq.Candidate]) -> str:
-    """What others wrote for this task that was refused: their texts are nowhere else."""
+    """The texts that others wrote for this task and that were refused: they exist nowhere else."""
     parts = ["## What was tried before, and not written\n"]
     for candidate in tried:
         parts.append(f"{candidate.agent}: {candidate.outcome}. {quoted(candidate.note, 500)}\n")

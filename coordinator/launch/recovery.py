@@ -2,7 +2,7 @@
 
 Each landing waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from
 before the branch moves until its task is done. The branch is the truth. If it has moved, the
-landing has happened, and whoever has the next turn updates the files and ends the task. If it has
+landing has happened, and the next turn updates the files and ends the task. If it has
 not moved, nothing has happened.
 """
 
@@ -46,7 +46,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 @contextlib.contextmanager
 def turn(state: StateDir) -> Iterator[None]:
-    """Wait for one's turn: landings of one repository happen one after the other.
+    """Wait for the turn: landings of one repository happen one after the other.
 
     Raises:
         Refusal: STORAGE.
@@ -87,7 +87,8 @@ def unfinished(state: StateDir) -> Note | None:
 
 
 def cut_off(state: StateDir) -> str | None:
-    """A landing that a crash cut off, in words; None if there is none, or it is going on."""
+    """A landing that a crash cut off, in words; None if there is none, or if it is still running.
+    """
     if unfinished(state) is None:
         return None
     with (state.path / "landing.lock").open("ab") as file:
@@ -107,7 +108,7 @@ def cut_off(state: StateDir) -> str | None:
 
 
 def recover(state: StateDir, ask: Ask) -> str | None:
-    """Bring a landing that a crash cut off to its end; what was done, in words.
+    """Bring a landing that a crash cut off to its end. Returns what was done, in words.
 
     Raises:
         Refusal: LOCKED, STORAGE: it cannot be done now, and stays noted.
@@ -117,7 +118,7 @@ def recover(state: StateDir, ask: Ask) -> str | None:
 
 
 def bring_forward(state: StateDir, ask: Ask) -> str | None:
-    """`recover`, for whoever has the turn: then whoever noted a landing is dead.
+    """`recover`, for a landing that has the turn: then the process of an older record is dead.
 
     Raises:
         Refusal: LOCKED, STORAGE.
@@ -133,7 +134,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
     foreign: list[str] = []
     try:
         where = git.checked_out_in(left.target)
-        # Otherwise somebody has built on it by now, and the files are theirs.
+        # Otherwise others have built on it, and the files are theirs.
         if where is not None and git.commit(left.target) == left.after:
             with CheckoutUpdate(Path(where)) as follower:
                 foreign = follower.repair(left.before, left.after)
@@ -143,7 +144,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
             f"{left.task} landed on {left.branch}, but was cut off before the files followed, and "
             "they cannot be brought forward now"
         ) from None
-    with contextlib.suppress(Refusal):  # it lapsed meanwhile: then a review tells of it
+    with contextlib.suppress(Refusal):  # it expired meanwhile: then a review tells of it
         ask(rq.TaskDone(agent=left.agent, task=left.task, force=True, landed=left.after,
                         result=f"landed on {left.branch} as {left.after[:12]}"))
     forget(state)
@@ -170,13 +171,13 @@ def _take_back(git: Git, left: Note) -> None:
 
 
 def _unlock(left: Note) -> None:
-    """Where nothing had to follow, the lock of the dead is still there."""
+    """Remove the dead process's lock, which is still there if nothing had to follow."""
     if left.top is not None and Path(left.top).is_dir():
         CheckoutUpdate(Path(left.top)).clear_crash()
 
 
 def main(root: str) -> int:
-    """`python -I -m coordinator.launch.recovery ROOT`: what the daemon runs when it finds a landing
+    """`python -I -m coordinator.launch.recovery ROOT`: the daemon runs it when it finds a landing
     that was cut off. Prints what was done. Exit code: 0, or that of the refusal."""
     with Client(Path(root), autostart=False) as client:
         try:

@@ -30,7 +30,7 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Merges:
-    """What came of the files that both sides changed.
+    """The result for the files that both sides changed.
 
     Attributes:
         entries: path -> what the landing has in the place of what the target has.
@@ -70,8 +70,7 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
 
 def _merge_file(git: Git, mine: Entry, other: Entry, intent: str, since: str
                 ) -> Entry | str | None:
-    """What the landing has in the place of a file; or what does not fit together in it. None: it
-    cannot be merged."""
+    """The landing's entry for a file, or its conflict in words. None if it cannot be merged."""
     base, ours, new = (git.blob(name) for name in (mine.old, other.new, mine.new))
     if language_of(mine.path, ours[:200]) is None or (
             max(map(len, (base, ours, new))) > FILE_BYTES_MAX):
@@ -90,8 +89,8 @@ def _merge_file(git: Git, mine: Entry, other: Entry, intent: str, since: str
 
 
 def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[str, list[str]]:
-    """The regions that differ in these files, by path; without those of which that cannot be told.
-    All of a file that is new are.
+    """The differing regions of these files, by path; files without a known answer are left out. In
+    a new file all regions differ.
 
     Raises:
         GitError
@@ -111,9 +110,9 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
 
 
 def _find_changed(divided: FileRegions, path: str, before: bytes, after: bytes) -> list[str]:
-    """The regions that differ; none where that cannot be told."""
+    """The differing regions; none if they cannot be told."""
     names, broken = divided.changed(path, before, after)
-    if names is None and not broken:  # what is outside of the definitions, maybe
+    if names is None and not broken:  # maybe outside of the definitions
         rest, broken = divided.changed(path, before, after, header=False)
         names = None if rest is None else [HEADER, *rest]
     return [] if names is None or broken else names
@@ -124,7 +123,7 @@ def _keeps_mode(entry: Entry) -> bool:
 
 
 def _is_new(entry: Entry) -> bool:
-    """Whether it comes as a file that nobody runs."""
+    """Whether it is a new file that is not executable."""
     return entry.old_mode == NO_MODE and entry.new_mode in FILES - {EXECUTABLE}
 
 

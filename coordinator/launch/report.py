@@ -14,7 +14,7 @@ from coordinator.words import requests as rq
 
 _PAGE = 1000
 N = TypeVar("N", int, float)
-#: Tasks that are ready still and of which it is told why.
+#: How many ready tasks are explained.
 EXPLAINED_MAX = 20
 #: States of tasks that no agent can take further by itself.
 WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
@@ -31,7 +31,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     """done, failed, unguarded (no hook saw what it did), gave up, model error, not landed, given
     back, lapsed or stopped."""
     why: str = ""
-    changed: bool | None = None  # any of its task's files; None: not known, or it names none
+    changed: bool | None = None  # any of its task's files; None: unknown, or it names none
     turns: int | None = None
     cost_usd: float | None = None
     tokens_in: int | None = None
@@ -47,7 +47,7 @@ class LandedWork(msgspec.Struct, kw_only=True):
 
 
 class KeptWork(msgspec.Struct, kw_only=True):
-    """Work that did not land, where it is kept, and why it did not."""
+    """Work that did not land, its place, and the reason."""
 
     task: str
     branch: str
@@ -57,7 +57,7 @@ class KeptWork(msgspec.Struct, kw_only=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """The end of a launch. `serial_s`: what the successful attempts took, one after the other."""
+    """The end of a launch. `serial_s`: the time of the successful attempts, one after the other."""
 
     run: str
     wall_s: float
@@ -86,7 +86,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 class Before(NamedTuple):
-    """What was so when a launch began: the log's end, and the tasks that were closed and done."""
+    """The state when a launch began: the log's end, and the tasks that were closed and done."""
 
     since: int
     closed: set[str]
@@ -94,7 +94,7 @@ class Before(NamedTuple):
 
 
 class Course(NamedTuple):
-    """How a launch went."""
+    """The course of a launch."""
 
     run: str
     wall_s: float
@@ -137,7 +137,7 @@ def make(client: Client, before: Before, course: Course) -> Report:
 
 def _split_closed(tasks: Sequence[rq.Task], before: Before
                   ) -> tuple[list[rq.Task], list[rq.Task]]:
-    """Those that were over before the launch, and all others."""
+    """The tasks that were over before the launch, and all others."""
     return ([task for task in tasks if task.task in before.closed],
             [task for task in tasks if task.task not in before.closed])
 
@@ -164,7 +164,7 @@ def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str],
 
 
 def _unverified(client: Client, done: Collection[str]) -> list[str]:
-    """Of these those that wait for a verification, where a command is in force."""
+    """The tasks among these that wait for a verification, if a command is in force."""
     verification_list = client.call(rq.Verifications(limit=1))
     return [finished_work.task for finished_work in verification_list.left if finished_work.task
             in done] if verification_list.command else []
@@ -199,7 +199,7 @@ def all_tasks(client: Client) -> list[rq.Task]:
 
 
 def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:
-    """Where the log ends now."""
+    """The present end of the log."""
     items = ask(rq.Events(tail=True, limit=1)).items
     return int(items[-1].seq) if items else 0
 

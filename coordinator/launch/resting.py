@@ -14,7 +14,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import SystemClock
 from coordinator.words.refusals import Code, Refusal
 
-#: An agent whose model fails so often in a row stops; until then it rests, at most so long (s).
+#: How many failures of its model in a row stop an agent; until then it rests, at most so long (s).
 SETBACKS_MAX = 6
 REST_MAX_S = 300.0
 
@@ -36,13 +36,13 @@ class Resting:
 
     @property
     def doing(self) -> str:
-        """The same for the display; empty where it does not rest."""
+        """Its rest in words, for the display; empty if it does not rest."""
         left = self.left_s
         return f"resting {left / 60:.0f} min: its provider's limit" if left else ""
 
     def begins(self, ended: Ended, output: str) -> bool:
         """Whether an attempt ended because its provider's limit is reached: then it rests from now
-        on. What an agent says of limits while its work goes on, or succeeds, is its work."""
+        on. An agent that mentions limits while its work continues, or succeeds, does not count."""
         if ended.ok or ended.how != "exited":
             return False
         message = ended.told
@@ -56,7 +56,7 @@ class Resting:
         return True
 
     def told(self, agent: str, output: str) -> rq.LimitReached:
-        """What the coordinator is told of it."""
+        """The report to the coordinator."""
         return rq.LimitReached(agent=agent, for_s=max(0.1, self.left_s), note=self.why,
                                log_tail=output)
 

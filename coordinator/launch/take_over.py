@@ -1,8 +1,8 @@
 """A person takes a launched agent over: whose turn it is, and the time while the person is there.
 
-At any moment one of the two is the agent: its unattended program, or the person's. The thread that
-works for the agent decides (agent_worker.py); `Seat` is where a person who has come by the door
-waits for that. The task stays claimed by the same agent all the while. Starts no process.
+At any moment one of the two is the agent: its unattended program, or the person's. The agent's
+thread decides (agent_worker.py); a person who has come by the door waits in its `Seat`. The task
+stays claimed by the same agent all the while. The module starts no process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Seat:
         """Wait for this agent's conversation.
 
         Raises:
-            Refusal: BAD_TRANSITION: somebody is there, or it is at no task.
+            Refusal: BAD_TRANSITION: it is taken over already, or at no task.
         """
         with self._lock:
             if self._taken or (self._visitor is not None and self._visitor.waits()):
@@ -55,7 +55,7 @@ class Seat:
         """Whether a person waits."""
         with self._lock:
             if self._visitor is not None and not self._visitor.waits():
-                self._visitor = None  # who has gone away again
+                self._visitor = None  # this person has left
             return self._visitor is not None
 
     @property
@@ -65,14 +65,14 @@ class Seat:
             return self._taken
 
     def take(self) -> Visitor | None:
-        """Whoever waits has it now, and is to be answered; None if nobody does any more."""
+        """Hand the seat to the waiting person, who has to be answered; None if none waits now."""
         with self._lock:
             visitor, self._visitor = self._visitor, None
             self._open, self._taken = False, visitor is not None
             return visitor
 
     def close(self, agent: str, task: str) -> None:
-        """Its program has ended: who still waits is told so."""
+        """Its program has ended: refuse the person who still waits."""
         with self._lock:
             visitor, self._visitor = self._visitor, None
             self._open = self._taken = False
@@ -85,8 +85,8 @@ class Seat:
 
 def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.Event
               ) -> Ended | None:
-    """Keep the agent's claim while a person is at its conversation; until that one has left, by
-    whatever end. How the task ended meanwhile; None: it has not, and is to go on."""
+    """Keep the agent's claim while a person is at its conversation, until the person has left in
+    any way. How the task ended meanwhile; None if it has not ended and is to continue."""
     began = next_beat = time.monotonic()
     over: Ended | None = None
     while person.lives():
@@ -106,7 +106,7 @@ def accompany(person: AtTerminal, claim: Claim, limits: Limits, hard: threading.
 
 
 def _look(claim: Claim, progress: str) -> Ended | None:
-    """Renew the claim; how it ended, if it has. Nobody is sent away for that: a person may go on
-    talking. (A coordinator that does not answer now does so later.)"""
+    """Renew the claim. Returns how it ended, if it has. The person may continue to talk then. A
+    coordinator that does not answer now does so later."""
     renewal = claim.renewed(progress)
     return None if renewal is None else Ended(renewal[0], 0, renewal[1])

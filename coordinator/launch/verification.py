@@ -24,16 +24,16 @@ from coordinator.words.texts import quoted
 from coordinator.workers.kept_command import Ended, how, tail
 from coordinator.workers.process_group import Running
 
-#: How long the command may take (seconds), and what it has between SIGTERM and SIGKILL.
+#: How long the command may take (seconds), and its time between SIGTERM and SIGKILL.
 SECONDS_MAX, GRACE_S = 1800.0, 5.0
-#: Becomes the command as soon as it is told to; where the launcher dies before, it ends.
+#: Becomes the command as soon as it is told to; ends if the launcher dies before.
 _WAITS = 'read -r go && exec sh -c "$1" </dev/null'
 #: The name of its working tree, which no agent can have.
 NAME = "coord.verify"
 
 
 class Stop(Protocol):
-    """What the end of the launch is seen by."""
+    """The sign of the launch's end."""
 
     def is_set(self) -> bool: ...
 
@@ -65,8 +65,8 @@ class Verification:
         self._landed: str | None = None
 
     def check(self, batch: Sequence[WouldLand], started: Callable[[Running], None]) -> None:
-        """Whether the first of these may land, by the command: run on the last of them, which has
-        all of them in it, and on fewer where that fails. `started` is told of its processes.
+        """Check by the command that the first of these may land. It is run on the last of them,
+        which contains all of them, and on fewer if that fails. `started` gets its processes.
 
         Raises:
             Refusal: VERIFY_FAILED: it failed on the first, took too long, or the launch was
@@ -95,8 +95,8 @@ class Verification:
         self._landed = commit
 
     def last_word(self) -> str:
-        """At the end of the launch: what a person has to know of what landed. Where a part of a
-        batch landed and the rest did not after all, the command has not run on what is there."""
+        """What a person has to know of the landed work at the end of the launch. If only a part of
+        a batch landed after all, the command has not run on the present state."""
         if self._landed is None:
             return ""
         with contextlib.suppress(Refusal):
@@ -149,8 +149,8 @@ class Verification:
 
     def _start(self, environment: dict[str, str], log: Path,
                started: Callable[[Running], None]) -> Running:
-        """Its process; the command runs only after `started` has returned, for whoever ends what a
-        killed launcher leaves knows of no other.
+        """Start the process. The command runs only after `started` has returned, because the
+        cleanup after a killed launcher knows no other processes.
 
         Raises:
             OSError: it cannot be started.
@@ -166,7 +166,7 @@ class Verification:
         return process
 
     def _wait(self, process: Running) -> str:
-        """Why it was not waited for to its end; empty if it was."""
+        """Why the wait ended before the process; empty if it did not."""
         until = time.monotonic() + self._seconds
         while not process.exited.wait(0.2):
             if self._stop.is_set():
@@ -177,7 +177,7 @@ class Verification:
 
 
 def remove(target: Target, folder: Path) -> None:
-    """Take the tree in this folder away, whatever is in it: it is nobody's work."""
+    """Take the tree in this folder away, whatever is in it: it has no agent's work."""
     if (folder / NAME).exists():
         with contextlib.suppress(GitError):
             Git(target.top).run("worktree", "remove", "--force", "--force", str(folder / NAME))

@@ -1,9 +1,9 @@
 """A linked git worktree for each launched agent: made, begun afresh for each task, kept or removed.
 
-They lie in `.coord/worktrees/RUN/`, one directory for an agent, and each task has a branch of its
-own, `coord/RUN/TASK-ATTEMPT`, which begins at the tip of the target. What an agent left is gathered
-into a commit on that branch; whether it lands is `landing`'s business. A worktree that holds
-anything which is not on the target is never removed here.
+They are in `.coord/worktrees/RUN/`, one directory for an agent. Each task has a branch of its own,
+`coord/RUN/TASK-ATTEMPT`, which begins at the tip of the target. An agent's work is gathered into a
+commit on that branch; `landing` decides whether it lands. A worktree with anything that is not on
+the target is never removed here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMED_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The branch that work lands on, and where the repository's root lies in its working tree.
+    """The branch that work lands on, and the place of the repository's root in its working tree.
 
     `below` is the root's place below the top of the working tree: empty, or with a final slash.
     """
@@ -41,7 +41,7 @@ class Target:
 
 @dataclass(slots=True)
 class Workplace:
-    """One linked worktree, and what it is used for now."""
+    """One linked worktree, and its present use."""
 
     top: Path
     place: Path  # the repository's root in it: where the agent works
@@ -80,7 +80,7 @@ def find_target(root: Path) -> Target:
 
 
 def check_at_rest(target: Target) -> None:
-    """Whether nobody is in the middle of a merge or the like there: nothing could land.
+    """Check that no merge or the like is under way there: nothing could land.
 
     Raises:
         Refusal: INVALID.
@@ -157,7 +157,7 @@ class Worktrees:
             self._forget(before[1], before[2])
 
     def untouched(self, work: Workplace) -> bool:
-        """Whether it holds nothing that is not on the target (what git ignores left aside)."""
+        """Whether everything in it is on the target, except what git ignores."""
         git = Git(work.top)
         try:
             if git.run("status", "--porcelain", "-z", "--untracked-files=all",
@@ -193,8 +193,8 @@ class Worktrees:
 
 
 def in_submodules(work: Workplace) -> list[str]:
-    """Submodules, from the top, in which something was written: a worktree has an empty folder of
-    each, and git does not look into it; where one was filled, what was not committed there.
+    """Submodules, from the top, in which something was written. A worktree has an empty folder of
+    each, and git does not look into it. For a filled one: what was not committed there.
 
     Raises:
         GitError
@@ -213,7 +213,7 @@ def in_submodules(work: Workplace) -> list[str]:
         except FileNotFoundError:
             continue
         except (OSError, GitError):
-            left = True  # nobody can tell that it holds nothing
+            left = True  # it may hold something
         if left:
             result.append(path)
     return result
@@ -267,7 +267,7 @@ def _kept(why: str) -> Refusal:
 
 
 def record(git: Git, tree: str, parents: list[str], message: str) -> str:
-    """A commit of this tree, by whoever git is set up for; its id.
+    """A commit of this tree, by the person whom git is set up for; its id.
 
     Raises:
         GitError: the disk refused.

@@ -19,11 +19,11 @@ from coordinator.words.texts import block, fenced, harmless, in_json, quoted
 
 #: A diff of partial work longer than this (characters) is cut; the whole is in the review.
 DIFF_CHARS_MAX = 20_000
-#: A value of a key longer than this (characters) is told by `get_state` only.
+#: The longest value of a key (characters) that is shown outside of `get_state`.
 VALUE_CHARS_MAX = 4_000
 #: Leases and waiters listed in words; the data has all.
 LISTED_MAX = 30
-#: Secrets that no model has a use for; what is in the words already; what is the store's own.
+#: Secrets that no model needs; what the words already have; the store's own.
 _LEFT_OUT = frozenset({
     "lease_token", "prompt", "excerpts", "partial", "snippet", "notices", "acquisition_id",
     "content_hash", "created_at", "updated_at", "attempts", "attempts_max",
@@ -41,7 +41,7 @@ _CALLS = (
     (re.compile(r"`coord tell ([^\s`]+) TEXT --reply (M-\d+)`"),
      r'tell {"to": "\1", "reply_to": "\2", "text": …}'),
 )
-#: The same with several names, which may be quoted as for a shell.
+#: Several names, which may be quoted as for a shell.
 _NAMES = r"""(?:'[^']*'|"'"|[^\s`'"])+ """
 _FAIL = re.compile(rf"`?coord task fail (T-\d+) ((?:--blocked {_NAMES})+)--agent [^\s`]+`?")
 _OVERRIDE = re.compile(r",? or `coord unlock [^`]* --force` as a person")
@@ -50,7 +50,7 @@ _LOCK = re.compile(rf"`coord lock (--new )?({_NAMES.rstrip()})(?: --agent [^\s`]
 
 
 def render_reply_text(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[str, dict[str, Any]]:
-    """A reply or a refusal as text and as data; with what the agent is told besides."""
+    """Render a reply or a refusal as text and as data, with the agent's notices."""
     text, data = refused(reply) if isinstance(reply, Refusal) else _replied(reply)
     besides = [harmless(f"[coord] {_as_tools(notice.text)}") for notice in notices]
     if not besides:
@@ -62,7 +62,7 @@ def render_reply_text(reply: Any, notices: Iterable[rq.Notice] = ()) -> tuple[st
 
 
 def in_words(reply: Any) -> str:
-    """What a reply says, in words."""
+    """A reply in words."""
     return harmless(_in_words(reply))
 
 
@@ -90,12 +90,12 @@ def _change(reply: rq.Change) -> str:
 
 
 def _replied(reply: Any) -> tuple[str, dict[str, Any]]:
-    """A reply as words, and as data with its words as `message`, and without what stands in the
-    words only to be read: several clients give their model the data instead of the text. A field
-    of the reply's own that is called so is `sent`."""
+    """Render a reply as words, and as data with the words as `message`. The data leaves out what
+    the words have only for reading, because several clients give their model the data instead of
+    the text. A field of the reply's own with that name becomes `sent`."""
     text = in_words(reply)
     plain: dict[str, Any] = _slim(msgspec.json.decode(msgspec.json.encode(reply)))
-    if isinstance(reply, rq.StateValue):  # somebody's own JSON: nothing of it is ours to leave out
+    if isinstance(reply, rq.StateValue):  # another's JSON: coord must not leave anything out
         plain["value"] = _shown(reply.decoded())
     elif isinstance(reply, rq.Change):
         plain["wanted"] = _shown(msgspec.json.decode(reply.wanted))
@@ -127,7 +127,7 @@ def refused(refusal: Refusal) -> tuple[str, dict[str, Any]]:
 
 
 def _as_it_is_now(refusal: Refusal) -> str:
-    """What somebody else has made of it meanwhile, for clients whose model reads the words only."""
+    """What another agent has made of it meanwhile, for clients whose model reads the words only."""
     if refusal.code is Code.REGION_CHANGED and isinstance(refusal.facts.get("text"), str):
         return f"\nIt is now:\n{fenced(harmless(refusal.facts['text']))}"
     if refusal.code is Code.VERSION_CHANGED and "value" in refusal.facts:
@@ -137,7 +137,7 @@ def _as_it_is_now(refusal: Refusal) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """The same, with every text made harmless."""
+    """The value with every text made harmless."""
     if isinstance(value, dict):
         return {key: _shown(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -275,7 +275,7 @@ def _clock(instant: str) -> str:
     return f"{instant[11:16]}Z"
 
 
-#: What is told of each reply that a tool gives.
+#: The sentence of each reply that a tool gives.
 _SENTENCES: dict[type, Callable[[Any], str]] = {
     rq.Claimed: _claimed, rq.Task: _task, rq.Acquired: _acquired,
     rq.Released: lambda reply: f"Released: {_names(reply.released)}.",

@@ -32,7 +32,7 @@ Context = ServerRequestContext[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a call tells of whoever makes it. All of it may be made up: it is the client's word.
+    """What a call says about its caller. All of it may be made up: it is the client's word.
 
     Attributes:
         client: how the client program names itself.
@@ -47,11 +47,11 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call came to.
+    """The result of a call.
 
     Attributes:
         reply: the coordinator's own, or what it refused.
-        notices: what the agent is told besides, each once.
+        notices: further messages for the agent, each once.
     """
 
     reply: Any
@@ -65,8 +65,8 @@ async def carry_out(
     tool: Tool, arguments: Mapping[str, Any], agent: str | None, cwd: str | None,
     ask: Callable[[rq.Request[Any]], Awaitable[Any]],
 ) -> Outcome:
-    """Ask what a tool asks. An agent without hooks has no other way to hear what it is to know:
-    it is told with whatever it calls.
+    """Ask what a tool asks. An agent without hooks gets its notices with every call, because it has
+    no other way to hear them.
 
     Raises:
         Refusal: INVALID, LIMIT: nothing was asked.
@@ -90,8 +90,8 @@ async def carry_out(
 async def give_back(
     agent: str, reply: Any, ask: Callable[[rq.Request[Any]], Awaitable[Any]], since: str,
 ) -> None:
-    """Nobody is told of this reply: give back the leases, or the task, that the call has got, and
-    none that its agent had before. `since`: when it was asked (ISO text, UTC)."""
+    """Give back what the call of a lost reply got: the leases, or the task, and none that its agent
+    had before. `since`: when it was asked (ISO text, UTC)."""
     new = ([lease for lease in reply.leases if not lease.reentrant]
            if isinstance(reply, rq.Acquired) else [])
     for lease in new:  # by its token: of the same name in another working tree it had one before
@@ -116,7 +116,7 @@ async def _with_news(
         if alive.notices:
             # Told here and now: not a second time by the hook, or the call, that comes next.
             await ask(rq.Heartbeat(agent=agent, ack=alive.notices[-1].notice))
-    except Refusal:  # what it asked for stands; it is told the next time
+    except Refusal:  # its request stands; the notices come the next time
         return Outcome(reply)
     listed = ({message.message for message in reply.items} if isinstance(reply, rq.MessageList)
               else ())
@@ -128,7 +128,7 @@ def make_server(
     serve: Serve, used: Callable[[], bool] = lambda: True,
     marks: Callable[[Caller], tuple[str, ...]] = lambda caller: (),
 ) -> Server[Any]:
-    """A server whose calls are answered by `serve` (a raised `Refusal` is told, too).
+    """A server whose calls are answered by `serve`. A raised `Refusal` is an answer, too.
 
     Args:
         used: whether this repository uses coord at all; where it does not, there are no tools.

@@ -1,9 +1,9 @@
 """`coord mcp`: the server on standard input and output, for the agent CLI that started it.
 
 It speaks to the daemon as the CLI's own session does: as the launched agent whose token is in the
-environment, as the holder that the session's hooks act for, or, where neither is known, as an
-agent of its own that leaves with the connection. Whom it speaks for is decided here, by the
-environment first; no argument of a tool can change it.
+environment, as the holder of the session's hooks, or, if neither is known, as an agent of its own
+that leaves with the connection. The module decides which one it is, by the environment first; no
+argument of a tool can change it.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from coordinator.words.refusals import Code, Refusal
 R = TypeVar("R")
 #: Calls that are served at once; more wait their turn.
 CALLS_MAX = 16
-#: So long (seconds) an answer may be on its way.
+#: How long (seconds) an answer may be on its way.
 ON_ITS_WAY_S = 0.05
-#: So long (seconds) a call that is taken back is waited for: it may have got something.
+#: How long (seconds) to wait for a call that is taken back: it may have got something.
 HANG_UP_S = 2.0
-#: So long (seconds) a server that is ended by a signal takes to tell that its agent leaves.
+#: How long (seconds) a server ended by a signal may take to report that its agent leaves.
 LEAVE_S = 5.0
 
 
@@ -69,7 +69,7 @@ class StdioServer:
     def __init__(self, root: Path, environment: Mapping[str, str], profile: str | None = None,
                  cwd: str | None = None) -> None:
         self._root, self._env, self._given, self._cwd = root, environment, profile, cwd
-        #: Those that have spoken here, by the session that the client names.
+        #: The speakers here, by the client's name for the session.
         self._known: dict[str, Speaker] = {}
         self._own: Speaker | None = None
         self._own_lock = anyio.Lock()
@@ -90,7 +90,7 @@ class StdioServer:
         """Answer one call.
 
         Raises:
-            Refusal: what the coordinator refused, or that nobody knows for whom this is.
+            Refusal: what the coordinator refused, or that the speaker is unknown.
         """
         profile = self._profile(caller)
         session, call, arguments = self._session(profile, arguments, caller)
@@ -129,7 +129,7 @@ class StdioServer:
             self._profiles = {profile.name: profile for profile in profiles(self._root)}
         for profile in self._profiles.values():
             if profile.mcp is not None and caller.client.startswith(profile.mcp.clients or ("\0",)):
-                return profile  # also where it has read another agent's settings
+                return profile  # even if it has read another agent's settings
         return self._profiles.get(self._given) if self._given is not None else None
 
     def _session(
@@ -148,7 +148,7 @@ class StdioServer:
                 call if isinstance(call, str) else "", arguments)
 
     async def _speaker(self, profile: Profile | None, session: str, call: str) -> Speaker:
-        """For whom this is; whoever is new is registered.
+        """The speaker of this call; a new one is registered.
 
         Raises:
             Refusal: UNAUTHORIZED, and what the coordinator refused.
@@ -184,7 +184,7 @@ class StdioServer:
                    autostart: bool = True) -> R:
         """One question on a connection of its own: calls may wait beside each other, and a call
         that its client takes back hangs up."""
-        # nobody, unless there is a token
+        # no agent, unless there is a token
         client = Client(self._root, agent="", token=token, autostart=autostart)
         since = now_iso()
         came: list[R] = []
@@ -230,7 +230,7 @@ def run(profile: str | None) -> None:
     except BaseExceptionGroup as several:
         if several.split(BrokenPipeError)[1] is not None:
             raise
-        raise BrokenPipeError from None  # the client does not listen any more
+        raise BrokenPipeError from None  # the client no longer listens
 
 
 async def _serve(door: StdioServer) -> None:
@@ -247,20 +247,20 @@ async def _serve(door: StdioServer) -> None:
 
 
 async def _end_by_signal(door: StdioServer) -> None:
-    """Ctrl-C, a terminal that closes, a client that ends its servers: as with the end of its input.
-    What is told to be ignored (`nohup`) is."""
+    """Treat Ctrl-C, a closing terminal, and a client that ends its servers like the end of the
+    input. Ignored signals (`nohup`) stay ignored."""
     heard = [item for item in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
              if signal.getsignal(item) is not signal.SIG_IGN]
     with anyio.open_signal_receiver(*heard) as signals:
         async for number in signals:
             with anyio.move_on_after(LEAVE_S, shield=True):
                 await door.leave()
-            # (The thread that reads the input would be waited for: it has no end.)
+            # Do not wait for the thread that reads the input: it has no end.
             os._exit(128 + number)
 
 
 def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
-    """Of which request it is told, as far as that can be read, and what (JSON-RPC 2.0, 5.1)."""
+    """The id of the wrong request, if it can be read, and the error (JSON-RPC 2.0, 5.1)."""
     wrong = bad.errors() if isinstance(bad, ValidationError) else []
     if not wrong or any(item["type"] == "json_invalid" for item in wrong):
         return None, wire.ErrorData(code=wire.PARSE_ERROR, message="Not a JSON-RPC message.")
@@ -271,7 +271,7 @@ def _not_understood(bad: Exception) -> tuple[str | int | None, wire.ErrorData]:
 
 
 class _Heard:
-    """What the client says, line by line. A line that is no message is answered, not dropped."""
+    """The client's messages, line by line. A line that is no message is answered, not dropped."""
 
     def __init__(self, read: ReadStream[SessionMessage | Exception],
                  write: WriteStream[SessionMessage]) -> None:

@@ -39,7 +39,7 @@ class Tool:
     """One tool.
 
     Attributes:
-        takes: the request's fields that the model may give -> what is said of each.
+        takes: the request's fields that the model may give -> their descriptions.
         typed: fields that are narrower here than in the request (none of their defaults hold).
         preset: values of fields that the model is not asked for, or need not give.
         reads: it changes nothing. again: asking it twice comes to the same as once.
@@ -57,7 +57,7 @@ class Tool:
 
     @cached_property
     def arguments(self) -> type[msgspec.Struct]:
-        """The shape of what the model gives."""
+        """The shape of the model's arguments."""
         hints = typing.get_type_hints(self.request, include_extras=True)
         made: list[Any] = []
         for parameter in msgspec.structs.fields(self.request):
@@ -85,7 +85,7 @@ class Tool:
 
     @cached_property
     def _any_json(self) -> frozenset[str]:
-        """What may be any JSON: there null is a value as others are."""
+        """The fields that may be any JSON: there null is a value like others."""
         hints = typing.get_type_hints(self.request)
         return frozenset(name for name in self.takes if hints[name] is msgspec.Raw)
 
@@ -97,8 +97,8 @@ class Tool:
 
     def asked(self, given: Mapping[str, Any], agent: str | None,
               cwd: str | None) -> rq.Request[Any]:
-        """The request that a call with these arguments is. What is null counts as not given, but
-        where any JSON may be given.
+        """Make the request of a call with these arguments. A null counts as missing, unless the
+        field may be any JSON.
 
         Raises:
             Refusal: INVALID, naming the field; LIMIT.
@@ -107,7 +107,7 @@ class Tool:
         fields = {name: value for name in self.takes
                   if (value := getattr(chosen, name)) is not msgspec.UNSET}
         names = {f.name for f in msgspec.structs.fields(self.request)}
-        if "reader" in names:  # all of what it names, else its own
+        if "reader" in names:  # everything that it names, otherwise its own
             fields["reader"] = None if {"task", "thread"} & {*fields} else agent
         elif self.acts:
             fields["agent"] = agent
@@ -146,7 +146,7 @@ class Tool:
 
 
 def _without_none(kind: Any) -> Any:
-    """`X | None` as `X`: whoever has nothing to say leaves the field out."""
+    """`X | None` as `X`: a caller with nothing to say leaves the field out."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         kept = [argument for argument in typing.get_args(kind) if argument is not type(None)]
         return kept[0] if len(kept) == 1 else typing.Union[tuple(kept)]  # noqa: UP007
@@ -316,14 +316,14 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     ),
 )}
 
-#: What a client tells its model of this server.
+#: The instructions that a client gives its model about this server.
 INSTRUCTIONS = (
     "coord lets several coding agents work in this repository at once. Files are leased: nobody "
     "may write what another agent holds. Hooks guard your writes by themselves, so a write may be "
     "refused with the holder's name; then do what the refusal says instead of trying another way. "
     "To begin, call next_task."
 )
-#: The same, in a repository that does not use coord.
+#: The instructions in a repository that does not use coord.
 UNUSED = (
     "This repository does not use coord yet, so there are no tools here. A person can prepare it "
     "with `coord init`."

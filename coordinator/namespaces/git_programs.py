@@ -20,14 +20,14 @@ from pathlib import Path
 from coordinator.files import ownership
 from coordinator.files.git import clean_environment
 
-#: They may change more than the files that they name, or commit what others hold.
+#: Commands that may change more than the files that they name, or commit what others hold.
 ASKS = ("add", "am", "apply", "bisect", "checkout", "checkout-index", "cherry-pick", "clean",
         "commit", "fast-import", "filter-branch", "merge", "mv", "pull", "read-tree", "rebase",
         "reset", "restore", "revert", "rm", "sparse-checkout", "stage", "stash", "submodule",
         "switch", "update-index", "update-ref")
-#: They ask only with certain words: see _git.sh (branch, fetch, symbolic-ref).
-#: Known to change no file of the working tree, or only those that they name. (Any other word may
-#: be somebody's own name for a command: the real git is asked for its meaning.)
+#: They ask only with certain words: see _git.sh (branch, fetch, symbolic-ref). Known to change no
+#: file of the working tree, or only those that they name. Any other word may be an alias: the real
+#: git is asked for its meaning.
 PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cherry",
           "clone", "column", "commit-graph", "commit-tree", "config", "count-objects",
           "credential*", "daemon", "describe", "diff*", "fast-export", "fetch-*",
@@ -41,12 +41,12 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 _HOOK = _SCRIPT.with_name("_hook.py")
 _QUEUE = _SCRIPT.with_name("_git_queue.py")
-#: How long (seconds) git may take to say where its own programs are.
+#: How long (seconds) git may take to name the place of its own programs.
 TIMEOUT_S = 5.0
 
 
 def list_programs(path: str) -> list[str]:
-    """The git programs that whoever has this PATH may call: real paths, each once."""
+    """The git programs that a process with this PATH may call: real paths, each once."""
     names = [Path(folder, "git") for folder in path.split(os.pathsep) if folder]
     first = shutil.which("git", path=path)
     if first is not None:
@@ -57,14 +57,14 @@ def list_programs(path: str) -> list[str]:
     programs: dict[str, None] = {}
     for name in names:
         real = os.path.realpath(name)
-        # What has another name in truth does more than git alone.
+        # A program with another real name does more than git alone.
         if Path(real).name == "git" and _is_program(real):
             programs.setdefault(real)
     return list(programs)
 
 
 def prepare(programs: list[str]) -> list[list[str]]:
-    """A folder for each of these programs, with what is to be mounted: [program, folder].
+    """Make a folder for each of these programs, and return what to mount: [program, folder].
 
     Raises:
         OSError: there is no place for it.
@@ -75,7 +75,8 @@ def prepare(programs: list[str]) -> list[list[str]]:
 
 
 def _place() -> Path:
-    """As root a folder that others can read: a program that has become another user comes by."""
+    """As root a folder that others can read, because a program that has become another user needs
+    it."""
     if os.getuid() == 0 and os.access("/var/lib", os.W_OK):
         base = Path("/var/lib/coord/git")
         base.mkdir(parents=True, exist_ok=True)

@@ -32,9 +32,9 @@ from coordinator.namespaces.plan import Plan
 from coordinator.namespaces.watches import Watches
 
 log = logging.getLogger("coord.namespaces")
-#: How long it stays without a session, and how often it looks whether processes are left (seconds).
+#: How long it stays without a session, and how often it looks for remaining processes (seconds).
 STAYS_S, LOOKS_S = 30.0, 2.0
-#: How long a session that nobody has entered is kept (seconds).
+#: How long an unused session is kept (seconds).
 UNENTERED_S = 60.0
 #: Asks for the namespace around one (ioctl_nsfs(2)).
 _NS_GET_PARENT = 0xB702
@@ -55,7 +55,7 @@ class Link:
 
 @dataclass
 class Kept:
-    """A session, and what is known of its processes."""
+    """A session, and the facts about its processes."""
 
     session: Session
     root: str
@@ -80,11 +80,12 @@ class Kept:
 
 
 class Keeper:
-    """Everything in one thread, for namespaces are entered by the whole process."""
+    """Runs everything in one thread, because the whole process enters a namespace."""
 
     def __init__(self, door: socket.socket, outside: int, origin: int) -> None:
         self._door = door
-        #: The user namespace that it was started in; whoever is in a session is in another.
+        #: The user namespace that the keeper was started in; each process in a session is in
+        #: another.
         self._origin = origin
         self._outside = outside
         self._selector = selectors.DefaultSelector()
@@ -224,8 +225,8 @@ class Keeper:
         return {"left": {}}
 
     def _list_uncovered(self, root: str, left: dict[str, str]) -> dict[str, str]:
-        """What a root's daemon is told of what is not covered: its own paths, that are there, and
-        of very many some."""
+        """What a root's daemon is told is not covered: its own existing paths, some of them if
+        there are very many."""
         own = ((path, why) for path, why in left.items()
                if why != ABSENT and self._plan.is_held(root, path))
         return dict(islice(own, LEFT_MAX))
@@ -263,8 +264,8 @@ class Keeper:
             for key, kept in self._sessions.items() if kept.root == root}}
 
     def _enter(self, link: Link, order: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
-        """The descriptors of a session, for the process that asks, which becomes its first; or one
-        of many, where commands enter it one by one."""
+        """The descriptors of a session, for the asking process, which becomes its first; or one of
+        many, if commands enter it one by one."""
         kept = self._sessions[str(order["key"])]
         pid, _ = _peer(link.socket)
         if kept.entered:
@@ -321,7 +322,7 @@ class Keeper:
     # ------------------------------------------------------------ ends
 
     def _ended(self, key: str) -> None:
-        """The first process of a session has ended; others may go on in it."""
+        """Note that the first process of a session has ended; others may continue in it."""
         kept = self._sessions[key]
         assert kept.process is not None, "it is what was registered"
         self._selector.unregister(kept.process)
@@ -340,7 +341,7 @@ class Keeper:
                 self._tell(link, fields)
 
     def _forget_empty(self) -> None:
-        """Sessions in which no process is left, and those that nobody came to for a while."""
+        """Forget sessions without a process, and those that nobody entered for a while."""
         late = time.monotonic() - UNENTERED_S
         over = {kept.session.number: key for key, kept in self._sessions.items()
                 if (kept.made_at < late if kept.joins or not kept.entered
@@ -360,8 +361,9 @@ class Keeper:
         self._tell_daemon(kept, {"gone": key})
 
     def _is_inside(self, pid: int) -> bool:
-        """Whether a process is in a session, or in a namespace that was made in one. (Of those
-        outside an ordinary user's keeper may not ask; root's may, and there are containers.)"""
+        """Whether a process is in a session, or in a namespace that was made in one. An ordinary
+        user's keeper has no right to ask about processes outside. Root's has, and there are
+        containers."""
         if kernel.namespace_of(pid, "user") in (0, self._origin):
             return False
         if self._around >= 0:
@@ -371,8 +373,8 @@ class Keeper:
         return not users.isdisjoint(_users_above(pid))
 
     def _note_users(self) -> None:
-        """Who enters makes its user namespace after that. One that nobody lives in any more is
-        forgotten: its number will be another's."""
+        """Note the user namespaces of new processes, which make them after they enter. A namespace
+        without processes is forgotten, because its number will be another's."""
         for kept in self._sessions.values():
             for pid in list(kept.came):
                 number = kernel.namespace_of(pid, "user")
@@ -412,8 +414,8 @@ def _peer(link: socket.socket) -> tuple[int, int]:
 
 
 def _take_power() -> None:
-    """As an ordinary user: a user namespace in which this process may mount, and mounts of its own,
-    to which it can come back."""
+    """As an ordinary user: make a user namespace in which this process may mount, and mounts of its
+    own, to which it can return."""
     uid, gid = os.getuid(), os.getgid()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
     Path("/proc/self/setgroups").write_text("deny", "ascii")
@@ -434,7 +436,7 @@ def _start_outside() -> int:
     with os.fdopen(reading, "rb") as roots:
         for root in roots:
             with contextlib.suppress(OSError):
-                # (Many ask at once, after a crash: one start at a time is enough for a root.)
+                # After a crash many ask at once: one start at a time is enough for a root.
                 starts = {data: pid for data, pid in starts.items()
                           if os.waitpid(pid, os.WNOHANG) == (0, 0)}
                 if root not in starts:

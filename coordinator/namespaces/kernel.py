@@ -1,7 +1,8 @@
 """The system calls of namespaces, mounts and inotify that Python's library does not have.
 
-Owns nothing. Linux 5.12 or newer (`mount_setattr`); elsewhere `available` says no. Facts: the man
-pages of unshare(2), setns(2), open_tree(2), mount_setattr(2), openat2(2), inotify(7).
+The module owns nothing. It needs Linux 5.12 (`mount_setattr`); elsewhere `available` says no.
+Facts: the man pages of unshare(2), setns(2), open_tree(2), mount_setattr(2), openat2(2),
+inotify(7).
 """
 
 from __future__ import annotations
@@ -52,12 +53,13 @@ def available() -> bool:
 
 
 def refused() -> str:
-    """Why this user can have no such namespace here; nothing if they can. A child tries it."""
+    """Why this user can have no such namespace here; empty if they can. A child tries it."""
     return asked()()
 
 
 def asked() -> Callable[[], str]:
-    """Let a child try it: what is returned waits for it and gives the answer of `refused`."""
+    """Let a child try it. The returned function waits for the child and gives the answer of
+    `refused`."""
     if not available():
         return lambda: "this system has no namespaces with read-only mounts (Linux 5.12 has them)"
     reading, writing = os.pipe()
@@ -93,7 +95,7 @@ def unshare(flags: int) -> None:
 
 
 def enter(descriptor: int, flags: int) -> None:
-    """Enter the namespace that a descriptor stands for.
+    """Enter the namespace of a descriptor.
 
     Raises:
         OSError.
@@ -102,8 +104,8 @@ def enter(descriptor: int, flags: int) -> None:
 
 
 def make_tree_shared() -> None:
-    """In a new mount namespace: what is mounted outside comes in, what is mounted here goes on to
-    the namespaces that are made in here, and nothing goes out.
+    """In a new mount namespace: let mounts from outside come in, and own mounts reach the
+    namespaces made in here, but let none out.
 
     Raises:
         OSError.
@@ -113,7 +115,7 @@ def make_tree_shared() -> None:
 
 
 def open_path(path: bytes) -> int:
-    """A descriptor of what is at an absolute path, for naming it only; no link is followed.
+    """A descriptor of the file at an absolute path, for naming it only; no link is followed.
 
     Raises:
         OSError: ELOOP: there is a link on the way.
@@ -134,8 +136,8 @@ def mount_read_only(source: int, over: int | None = None) -> None:
 
 
 def mount_apart(source: int, over: int) -> None:
-    """Show what a descriptor names where another one lies, too; what is mounted over it at its own
-    place does not come along.
+    """Show what a descriptor names also at the place of another one, without what is mounted over
+    it at its own place.
 
     Raises:
         OSError.
@@ -144,7 +146,7 @@ def mount_apart(source: int, over: int) -> None:
 
 
 def mount_as_it_is(source: int, over: int) -> None:
-    """Show what a descriptor names, which was opened before, over what has covered it since.
+    """Show what an older descriptor names, over what has covered it since.
 
     Raises:
         OSError.
@@ -166,8 +168,8 @@ def _mount(source: int, over: int, wanted: tuple[int, int, int, int]) -> None:
 
 
 def unmount(descriptor: int) -> None:
-    """Take away the mount that a descriptor (`open_path`, opened after it was made) names the top
-    of; who has files open there keeps them.
+    """Remove the mount whose top a descriptor (`open_path`, opened after it was made) names. Files
+    open there stay open.
 
     Raises:
         OSError.
@@ -176,7 +178,7 @@ def unmount(descriptor: int) -> None:
 
 
 def mount_of(descriptor: int) -> int:
-    """The number of the mount that a descriptor lies in; never used twice at one time.
+    """The number of a descriptor's mount; no two have it at one time.
 
     Raises:
         OSError.
@@ -194,7 +196,7 @@ def processes() -> list[int]:
 
 
 def namespace_of(pid: int, kind: str = "mnt") -> int:
-    """The number of a namespace of a process; 0 where that may not be asked, which is outside."""
+    """The number of a process's namespace; 0 if we have no right to ask, because it is outside."""
     try:
         return os.stat(f"/proc/{pid}/ns/{kind}").st_ino
     except OSError:
@@ -220,7 +222,7 @@ def watch(inotify: int, directory: bytes) -> int:
 
 
 def seen(inotify: int) -> Iterator[tuple[int, int, bytes]]:
-    """What was seen since: the watch's number, what happened, and the name (may be empty)."""
+    """What happened since: the watch's number, the kind, and the name (may be empty)."""
     while True:
         try:
             data = os.read(inotify, 65536)

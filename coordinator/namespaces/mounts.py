@@ -18,7 +18,7 @@ from typing import NamedTuple
 from coordinator.files.syscalls import has_writer
 from coordinator.namespaces import kernel
 
-#: Why nothing covers what is not there; it is covered as soon as it is.
+#: Why a missing path is not covered; it will be once it exists.
 ABSENT = "absent"
 
 
@@ -32,8 +32,8 @@ class Mounted(NamedTuple):
 
 @dataclass
 class Session:
-    """One agent's namespace. `agents`: its name in each root where it has one. `own`: directories
-    that stay writable in it below what is read-only for everybody."""
+    """One agent's namespace. `agents`: its name in each of its roots. `own`: directories that stay
+    writable in it below what is read-only for everybody."""
 
     key: str
     agents: dict[str, str]
@@ -55,8 +55,8 @@ class Session:
         return os.fstat(self.namespace).st_ino
 
     def keep(self, path: str, read_only: bool) -> str:
-        """Mount a path, or take its mount away; in words why it could not be covered, else
-        nothing. The namespace has been entered."""
+        """Mount a path, or take its mount away. Returns in words why it could not be covered;
+        otherwise empty. The namespace has been entered."""
         try:
             if not read_only:
                 self._take_away(path)
@@ -119,7 +119,7 @@ class Session:
         return ""
 
     def _opened(self, path: str) -> dict[str, int]:
-        """What stays writable below a path, which is to be covered."""
+        """The writable places below a path that will be covered."""
         result = {}
         for place in self.own:
             if place.startswith(path + "/"):
@@ -128,7 +128,7 @@ class Session:
         return result
 
     def _show(self, opened: dict[str, int]) -> None:
-        """What was opened before, as it was."""
+        """Show again what was opened before, unchanged."""
         for place, descriptor in opened.items():
             try:
                 over = kernel.open_path(os.fsencode(place))
@@ -150,8 +150,8 @@ class Session:
 
 
 def gap(path: str, namespaces: Collection[int]) -> str:
-    """How what is mounted read-only in these namespaces can be written there all the same, in
-    words; nothing: not as far as is known. Asked outside of the sessions' namespaces."""
+    """A way, in words, by which read-only mounts in these namespaces can be written all the same;
+    empty if none is known. Asked outside of the sessions' namespaces."""
     try:
         descriptor = kernel.open_path(os.fsencode(path))
     except OSError:
@@ -173,8 +173,8 @@ def gap(path: str, namespaces: Collection[int]) -> str:
 
 
 def _is_worked_in(directory: str, namespaces: Collection[int]) -> bool:
-    """Whether a process of these namespaces has its working directory there: what it names from
-    there on is not found through the mount."""
+    """Whether a process of these namespaces has its working directory there: names relative to it
+    bypass the mount."""
     for pid in kernel.processes():
         if kernel.namespace_of(pid) in namespaces:
             with suppress(OSError):
@@ -199,7 +199,7 @@ def _unmount(path: bytes, mounted: Mounted) -> bool:
 
 
 def _places(number: int) -> Iterable[bytes]:
-    """Where the mount of this number lies in the namespace that this process is in."""
+    """The places of the mount with this number in this process's namespace."""
     with open("/proc/self/mountinfo", "rb") as info:
         for line in info:
             words = line.split(b" ")

@@ -26,20 +26,20 @@ from coordinator.namespaces import kernel
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.requests.agents import SessionOpened
 
-#: What enters a session and becomes the agent.
+#: The program that enters a session and becomes the agent.
 ENTER = Path(__file__).resolve().parent.parent / "_enter.py"
 #: How long (seconds) a keeper may take to start, or to answer.
 START_S, ANSWER_S = 10.0, 30.0
 #: The longest line, in bytes: a whole order or answer, however long paths are as JSON. An order's
-#: paths are divided, so that none comes near it; an answer names no more than `LEFT_MAX`.
+#: paths are divided, so that no order comes near it; an answer names no more than `LEFT_MAX`.
 LINE_BYTES_MAX = 16 << 20
 HELD_BYTES_MAX = 1 << 20
 LEFT_MAX = 200
 
 
 def socket_path() -> Path:
-    """Where this user's keeper listens: in one place, whatever the shell or the hook that asks
-    has for a temporary folder."""
+    """The socket of this user's keeper: in one place, whatever temporary folder the asking shell or
+    hook has."""
     path = ownership.state_folder() / "namespaces"
     if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         path = ownership.temporary_folder() / "namespaces"
@@ -70,7 +70,7 @@ def connect(*, start: bool) -> socket.socket:
             ask(link, {"do": "sessions", "root": ""})
         except Refusal as refusal:
             link.close()
-            # It may have been about to end, for want of sessions: there is another in a moment.
+            # It may have been about to end without sessions: there is another in a moment.
             if not refusal.facts.get("lost") or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -80,7 +80,7 @@ def connect(*, start: bool) -> socket.socket:
 
 
 def entrance(opened: SessionOpened, directory: Path) -> list[str]:
-    """What stands before an agent's own command so that it runs in this session."""
+    """The words before an agent's own command that make it run in this session."""
     return [sys.executable, "-I", "-S", "-E", str(ENTER), opened.socket, opened.key,
             str(directory)]
 
@@ -109,7 +109,7 @@ def ask(link: socket.socket, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def start_outside(root: Path) -> bool:
-    """From within a session: have the coordinator of a root started outside of it. False: this
+    """From within a session: have the coordinator of a root started outside of it. False if this
     process is in none.
 
     Raises:

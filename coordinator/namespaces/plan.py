@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-#: Who may write a path; everybody else's sessions have it read-only.
+#: The agents that may write a path; all other sessions have it read-only.
 Writers = frozenset[str]
 
 
@@ -19,13 +19,14 @@ class Plan:
         self._held: dict[str, dict[str, Writers]] = {}
 
     def replace(self, root: str, held: Mapping[str, Writers]) -> set[str]:
-        """All that is held in a root, in place of what was; the paths that are different now."""
+        """Replace everything that is held in a root. Returns the paths that differ now."""
         before, now = self._held.get(root, {}), dict(held)
         self._held[root] = now
         return {path for path in before.keys() | now.keys() if before.get(path) != now.get(path)}
 
     def change(self, root: str, changed: Mapping[str, Writers | None]) -> set[str]:
-        """Some paths have other writers now; None: nobody holds it any more."""
+        """Give some paths other writers; None: no writers any longer. Returns the paths to look at.
+        """
         held = self._held.setdefault(root, {})
         for path, writers in changed.items():
             if writers is None:
@@ -44,13 +45,13 @@ class Plan:
             yield from held
 
     def below(self, paths: set[str]) -> set[str]:
-        """These paths, and what is held below them: what covers it, or does not any more."""
+        """These paths and those held below them, which may have become covered or uncovered."""
         return paths | {path for path in self.paths() if any(up in paths for up in _above(path))}
 
     def is_read_only(self, path: str, agents: Mapping[str, str],
                      own: Collection[str] = ()) -> bool:
-        """Whether a path is to be mounted, by itself, in the session of these agents (by root).
-        `own`: directories that stay writable there, whatever they lie in."""
+        """Whether a path has to be mounted, by itself, in the session of these agents (by root).
+        `own`: directories that stay writable there, wherever they are."""
         if not self._keeps_out(path, agents):
             return False
         for up in () if path in own else _above(path):
@@ -67,7 +68,7 @@ class Plan:
 
 
 def _above(path: str) -> Iterator[str]:
-    """The directories that a path lies in."""
+    """The directories above a path."""
     position = path.rfind("/")
     while position > 0:
         yield path[:position]

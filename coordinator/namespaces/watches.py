@@ -1,5 +1,4 @@
-"""Noticing that another file stands at a held path: its holder replaced it, made it, or moved it
-in.
+"""Noticing that a held path has another file: its holder replaced it, made it, or moved it in.
 
 A mount covers a file and not a name, so the keeper has to look again then. The module owns one
 inotify descriptor. If a path's directory is missing, it watches the nearest directory above.
@@ -35,7 +34,7 @@ class Watches:
                 self._place(path)
 
     def forget(self, paths: Iterable[str]) -> None:
-        """See these no more; an empty watch stays until its directory goes."""
+        """Stop watching these; an empty watch stays until its directory goes."""
         for path in paths:
             directory = self._from.pop(path, None)
             if directory is not None:
@@ -66,7 +65,7 @@ class Watches:
         return result
 
     def _again(self, path: str) -> None:
-        """Its directory may be there by now, or be another one."""
+        """Look again for the path's directory, which may exist now, or be another one."""
         directory = self._from.get(path)
         if directory is None or directory != os.path.dirname(path):
             self.forget([path])
@@ -86,7 +85,7 @@ class Watches:
             if directory == "/":
                 return
             directory = os.path.dirname(directory)
-        while directory != parent:  # what has come since it was looked for is not told any more
+        while directory != parent:  # what came after the look is not reported
             below = os.path.join(directory, os.path.relpath(parent, directory).partition("/")[0])
             if not self._sees(below):
                 break

@@ -15,7 +15,7 @@ SHOWN = frozenset({
     "ttl_s", "description", "prompt", "priority", "progress", "result", "version", "note", "limit",
     "Acquire.wait_s", "TaskAdd.resources",
 })
-#: In place of the rule: these fields, and no others.
+#: Overrides the rule: these fields, and no others.
 SHOWN_ONLY: dict[str, tuple[str, ...]] = {
     "Release": ("agent", "resources"), "Renew": ("agent", "resources", "ttl_s"),
     "TaskFail": ("agent", "task", "reason"), "TaskClaim": ("agent", "ttl_s"),

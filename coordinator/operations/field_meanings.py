@@ -26,7 +26,7 @@ _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
 
 def meaning(shape: type[Any], field: str) -> str:
-    """What a field of this shape means; empty: nobody has said."""
+    """The meaning of a field of this shape; empty if it is not described."""
     for kind in shape.__mro__:
         if issubclass(kind, msgspec.Struct) and kind is not msgspec.Struct:
             text = _of_module(kind.__module__).get((kind.__name__, field))
@@ -36,14 +36,14 @@ def meaning(shape: type[Any], field: str) -> str:
 
 
 def undescribed(shapes: list[type[Any]]) -> list[str]:
-    """`Shape.field` of each field that nobody has said the meaning of."""
+    """`Shape.field` of each field without a description."""
     return [f"{shape.__name__}.{field.name}" for shape in shapes
             for field in msgspec.structs.fields(shape) if not meaning(shape, field.name)]
 
 
 @functools.cache
 def _of_module(name: str) -> dict[tuple[str, str], str]:
-    """(class, field) -> what is written of it beside it."""
+    """(class, field) -> its description in the source."""
     module: ModuleType = sys.modules[name]
     text = inspect.getsource(module)
     remarks = _remarks(text)
@@ -65,7 +65,7 @@ def _of_module(name: str) -> dict[tuple[str, str], str]:
 
 
 def _remarks(text: str) -> dict[int, str]:
-    """Line -> the remark at its end; lines below it that are remarks alone go on with it."""
+    """Line -> the remark at its end, continued by the comment lines below it."""
     remarks: dict[int, str] = {}
     last = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -86,7 +86,7 @@ def _remarks(text: str) -> dict[int, str]:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """What a docstring says under `Attributes:`."""
+    """The meanings in a docstring's `Attributes:`."""
     meanings: dict[str, str] = {}
     name = ""
     for line in inspect.cleandoc(doc.partition("Attributes:")[2]).splitlines():
@@ -107,6 +107,6 @@ def _text(node: ast.stmt | None) -> str:
 
 
 def _sentence(text: str) -> str:
-    """With a capital, unless it begins with an example of the value itself, and a full stop."""
+    """The text as a sentence: with a capital, unless it begins with an example, and a full stop."""
     first = text[:1].upper() + text[1:] if text[:2].islower() else text
     return first if first.endswith((".", "…", ")")) else first + "."

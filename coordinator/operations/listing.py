@@ -44,7 +44,7 @@ def refusal(operation: str, request: type[Any], bad: Exception) -> Refusal:
 
 
 def _meant(field: str, text: str) -> str:
-    """The field that is wrong, also where it is one that lacks, or that there is not."""
+    """The wrong field, also if it is missing or unknown."""
     match = re.match(r"Object (?:missing required|contains unknown) field `(.+?)`", text)
     return ".".join(filter(None, (field, match[1]))) if match is not None else field
 
@@ -65,7 +65,7 @@ def no_request(bad: Exception) -> Refusal:
 
 
 def no_json(operation: str, bad: Exception) -> Refusal:
-    """INVALID for what is no JSON object at all."""
+    """INVALID for an input that is no JSON object at all."""
     return Refusal(Code.INVALID, f"{operation}: not JSON: {wrong_values.in_words(bad)}. "
                    "Nothing was done.", next="Send one JSON object, as UTF-8 and not compressed.")
 
@@ -80,7 +80,7 @@ def _make_slices() -> tuple[Slice, ...]:
 SLICES = _make_slices()
 
 
-#: Those that the daemon serves itself.
+#: The operations that the daemon serves itself.
 _DAEMON_OPERATIONS = tuple(Operation(request, None) for request in (
     rq.Coordinators, rq.Compact, rq.OpenSession, rq.JoinSession, rq.AgentOfProcess,
     rq.TaskLog, rq.PageOpen, rq.Shutdown,
@@ -114,7 +114,7 @@ def decode(operation: Operation, params: bytes | msgspec.Raw) -> Any:
 
 
 def _check_nul(value: Any, where: str) -> None:
-    """That no text in a request holds a NUL: no path, no name in git and no terminal can.
+    """Check that no text in a request holds a NUL. No path, no git name and no terminal allows one.
 
     Raises:
         Refusal: INVALID, naming the field.
@@ -148,7 +148,7 @@ class HttpPath:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def fields(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """What the placeholders say, as fields of the request."""
+        """The values of the placeholders, as fields of the request."""
         result: dict[str, Any] = {k: v for k, v in given.items() if k not in ("task", "resource")}
         resource = given["resource"] if "resource" in given else TASK + _task_id(given["task"])
         name, many = self.names
@@ -157,7 +157,7 @@ class HttpPath:
 
     @property
     def operation_id(self) -> str:
-        """What it is called in the description of all paths."""
+        """Its name in the description of all paths."""
         of = "task" if "{task}" in self.path else "resource"
         last = re.sub(r"\W+", "_", self.path.rpartition("}/")[2] or "withdraw").strip("_")
         return f"{of}_{last}_{self.method.lower()}"
@@ -195,7 +195,7 @@ METHODS = {
     "dead": "dead_list", "state_keys": "state_list", "messages": "message_list",
     "verifications": "verification_list", "commit_region": "commit_regions",
 }
-#: Methods that are written by hand (coordinator/client): what they do is more than to ask.
+#: Methods that are written by hand (coordinator/client), because they do more than ask.
 BY_HAND = frozenset({"register"})
 #: Operation -> optional fields that may be given in this order, without their names.
 BY_PLACE: dict[str, tuple[str, ...]] = {

@@ -14,12 +14,12 @@ import uuid
 from typing import Any
 
 SESSION = uuid.uuid4().hex
-#: How long an answer is waited for (seconds).
+#: How long to wait for an answer (seconds).
 PATIENCE_S = 600.0
 
 
 class Unanswered(OSError):
-    """Nobody answers: what is about to be written is not guarded."""
+    """There is no answer: the next write is not guarded."""
 
 
 def ask(profile: str, event: str, **fields: Any) -> dict[str, Any]:
@@ -53,8 +53,8 @@ def ask(profile: str, event: str, **fields: Any) -> dict[str, Any]:
 
 
 def _check(path: str) -> None:
-    """The answer may change what the agent does: it is taken only from a socket of this user's
-    own, in a folder that nobody else can write to."""
+    """Accept only a socket of this user, in a folder that no one else can write to, because the
+    answer may change what the agent does."""
     folder = os.lstat(os.path.dirname(path))
     if folder.st_mode & 0o170022 != 0o040000 or folder.st_uid != os.geteuid():
         raise PermissionError(f"the folder of {path} is not this user's alone")

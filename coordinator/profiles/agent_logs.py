@@ -32,7 +32,7 @@ def task_of(name: str) -> str:
 
 
 def prompt_path(run: Path, task: str, attempt: int) -> Path:
-    """What the agent of one attempt was told."""
+    """The prompt of one attempt."""
     return run / f"{task}-{attempt}.prompt.md"
 
 
@@ -59,16 +59,16 @@ def tail(path: Path, size: int = TAIL_BYTES) -> str:
 
 
 def last_line(path: Path) -> str:
-    """The last line that says anything; what a bare carriage return overwrote is left out, and of
-    a refusal what it advises."""
+    """The last line with content, without what a bare carriage return overwrote, and without the
+    advice of a refusal."""
     lines = [line.strip() for line in tail(path).splitlines() if line.strip()]
     return next((line for line in reversed(lines) if not line.startswith("next: ")),
                 lines[-1] if lines else "")
 
 
 def stream_of(log: Path, root: Path) -> StreamTable | None:
-    """How the output in this log is read: by the profile that its run was launched with. None:
-    that is not known, or not there any more."""
+    """The stream table of this log, from the profile of its run. None if the profile is unknown or
+    gone."""
     name = runs.profile_of(log)
     with contextlib.suppress(Refusal):
         return load(name, root).stream if name is not None else None
@@ -76,7 +76,7 @@ def stream_of(log: Path, root: Path) -> StreamTable | None:
 
 
 class Follower:
-    """Feeds a reader with what a log file has gained."""
+    """Feeds a reader with a log file's new content."""
 
     def __init__(self, path: Path, table: StreamTable | None, begin: int = 0) -> None:
         self.reader = Reader(table)
@@ -96,7 +96,7 @@ class Follower:
         return self.reader.told
 
     def shown(self, *, over: bool = False) -> Iterator[str]:
-        """What is new, for a person to read."""
+        """The new output, for a person to read."""
         for line in self._lines(over):
             yield from self.reader.feed(line)
 
@@ -119,13 +119,13 @@ class Follower:
 
 
 def interrupted(log: Path, table: StreamTable) -> str:
-    """The session of the attempt with this log, if that was cut off; else empty."""
+    """The session of the attempt with this log, if it was cut off; otherwise empty."""
     message = Follower(log, table).poll(over=True)
     return "" if message.ended else message.session
 
 
 def readable(path: Path, table: StreamTable | None) -> str:
-    """What an agent said, for a person or its successor to read: JSON put into words."""
+    """An agent's output, for a person or its successor to read: JSON put into words."""
     if table is None:
         return tail(path, 16_384)
     return "\n".join(Follower(path, table).shown(over=True))

@@ -16,7 +16,7 @@
 
 Files are JSON with comments; one whose name ends in `.toml` is TOML (and has no lists to add to).
 
-Places: `{guard}` the hook that stops a call when nobody answers, `{notice}` the one that does not,
+Places: `{guard}` the hook that stops a call without an answer, `{notice}` the one that does not,
 `{begin}` the slower one that starts the coordinator; each with `:EVENT` where the payload does not
 name it. `{python}`, `{root}`, `{socket}`, `{profile}`, `{plugins}`; `{prefix}`: the program that a
 command is run by in its agent's session (wiring/command_prefix.py).
@@ -31,7 +31,7 @@ import msgspec
 
 
 class Piece(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One value and where it goes. `value` is JSON, with places in its strings."""
+    """One value and its place. `value` is JSON, with placeholders in its strings."""
 
     at: tuple[str, ...]
     value: str
@@ -49,8 +49,8 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Switch(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """What switches all hooks of an agent off: a value (JSON) in one of its settings files. The
-    first of these that has a value there is in force."""
+    """The setting that switches all hooks of an agent off: a value (JSON) in one of its settings
+    files. The first of these files that has a value there is in force."""
 
     files: tuple[str, ...]
     at: tuple[str, ...]

@@ -1,8 +1,9 @@
 """Profiles: how an agent is launched, one TOML file each, data only.
 
-Looked for in `agents/` of the repository, then the user's `~/.config/coord/agents/`, then those
-that travel with coord; the first of a name wins. One in the repository counts only when a person
-has trusted it (`coord trust`), for it names commands. Reads files, starts nothing, knows no daemon.
+They are looked for in `agents/` of the repository, then in the user's `~/.config/coord/agents/`,
+then among those that travel with coord; the first of a name wins. One in the repository counts only
+after a person has trusted it (`coord trust`), because it names commands. The module reads files,
+starts nothing, and knows no daemon.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert
 from coordinator.words.wrong_values import choices, in_words
 
-#: What may stand in braces in a command.
+#: The placeholders in a command's braces.
 PLACEHOLDERS = ("prompt", "prompt_file", "task", "root", "agent", "python", "plugins", "session",
                 "options", "files")
 #: What a person may pass on to the agent itself: the profile says how.
 OPTIONS = ("model", "max_turns", "budget_usd")
 #: The folder of profiles, in a repository and in coord itself.
 OWN = "agents"
-#: Where coord's own plugins for agents without hooks lie.
+#: The folder of coord's own plugins for agents without hooks.
 PLUGINS = Path(__file__).resolve().parents[1] / "plugins"
 _BRACED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -74,14 +75,13 @@ class McpTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """How one kind of agent is launched.
 
-    `command` is a list of arguments, run without a shell. `prompt` says how the prompt goes in:
-    as the argument `{prompt}`, on standard input, or in the file `{prompt_file}`. `{options}` and
-    `{files}`, words of their own, stand for what `options` makes of what a person passes on and of
-    the task's files. `resume` is the command that goes on with the session `{session}`, and
-    `take_over` the one with which a person does so, at a terminal.
-    `session_env` is the variable in which the programs that it runs find their session's id.
-    `in_session` goes before what a person types after the program's name, in a session that coord
-    starts; not where they give its first word themselves.
+    `command` is a list of arguments, run without a shell. `prompt` says how the prompt goes in: as
+    the argument `{prompt}`, on standard input, or in the file `{prompt_file}`. `{options}` and
+    `{files}`, words of their own, stand for what `options` makes of a person's options and of the
+    task's files. `resume` is the command that continues the session `{session}`, and `take_over`
+    the one with which a person does so, at a terminal. `session_env` is the variable in which the
+    agent's programs find their session's id. `in_session` goes before what a person types after the
+    program's name, in a session that coord starts; not if they give its first word themselves.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
                 Code.INVALID, f"--command cannot be split into words: {bad}.",
                 next="Check its quotes.",
             ) from None
-        ended = [";"] * (";" in _QUOTED.sub("", text))  # (it needs no blank before it)
+        ended = [";"] * (";" in _QUOTED.sub("", text))  # it needs no blank before it
         signs = sorted(_SHELL_SIGNS.intersection([*words, *ended]))
         if signs:
             raise Refusal(
@@ -138,9 +138,9 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         """The arguments for one task.
 
         Args:
-            facts: a text for each placeholder; with a `session`, that one is gone on with.
+            facts: a text for each placeholder; with a `session`, that one is continued.
             options: what a person passes on (`OPTIONS`).
-            files: the task's files, for agents that must be told them.
+            files: the task's files, for agents that must know them.
 
         Raises:
             Refusal: LIMIT: the prompt is too long for an argument; INVALID: the agent has no way
@@ -167,8 +167,8 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         return result
 
     def for_a_person(self, facts: Mapping[str, str]) -> list[str]:
-        """The arguments with which a person goes on with the session in `facts`; none if the agent
-        has no way for that."""
+        """The arguments with which a person continues the session in `facts`; none if the agent has
+        no way for that."""
         return [_filled(word, facts) for word in self.take_over]
 
     def check_options(self, options: Mapping[str, str]) -> None:
@@ -190,7 +190,7 @@ class Profile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         return self.options[name]
 
     def environment(self, facts: Mapping[str, str]) -> dict[str, str]:
-        """What the agent's process finds in its environment, besides coord's own."""
+        """The environment of the agent's process, besides coord's own variables."""
         return {key: _filled(value, facts) for key, value in self.env.items()}
 
     def program(self) -> str:
@@ -220,12 +220,12 @@ def _filled(word: str, facts: Mapping[str, str]) -> str:
 
 
 def load(name: str, root: Path) -> Profile:
-    """The profile called `name`, as seen from the repository at `root`. One in the repository that
-    nobody trusted is passed over.
+    """The profile called `name`, as seen from the repository at `root`. An untrusted one in the
+    repository is passed over.
 
     Raises:
         Refusal: INVALID, naming the file and the line or key; or the names that there are.
-            UNTRUSTED: there is only one that nobody trusted.
+            UNTRUSTED: there is only an untrusted one.
     """
     if not _NAME.fullmatch(name):
         raise Refusal(Code.INVALID, f"{name[:60]!r} cannot be the name of a profile.",
@@ -256,7 +256,7 @@ def load(name: str, root: Path) -> Profile:
 
 
 def program_name(name: str, root: Path) -> str:
-    """What the program of a profile is called; empty: it has none, or cannot be read."""
+    """The name of a profile's program; empty if it has none, or cannot be read."""
     try:
         command = load(name, root).command
     except Refusal:
@@ -265,7 +265,7 @@ def program_name(name: str, root: Path) -> str:
 
 
 def untrusted(root: Path) -> dict[str, bytes]:
-    """The repository's own profiles that nobody trusted, by name: what their files hold."""
+    """The repository's own untrusted profiles, by name, with their files' content."""
     folder = root / OWN
     stems = sorted(file.stem for file in folder.glob("*.toml")) if folder.is_dir() else []
     own = {name: _bytes(folder / f"{name}.toml") for name in stems if _NAME.fullmatch(name)}
@@ -286,7 +286,7 @@ def _counts(name: str, root: Path, data: bytes) -> bool:
 
 
 def _bytes(file: Path) -> bytes | None:
-    """What a profile's file holds; None: there is none.
+    """The content of a profile's file; None if there is none.
 
     Raises:
         Refusal: STORAGE.
@@ -303,7 +303,7 @@ def profiles(root: Path, *, broken: bool = True) -> list[Profile]:
     """Every profile that can be used in the repository at `root`, by name.
 
     Args:
-        broken: one that has an error is said; without, it is passed over.
+        broken: raise for one with an error; otherwise it is passed over.
 
     Raises:
         Refusal: INVALID, naming the file that has an error.
@@ -331,7 +331,7 @@ def names(root: Path) -> list[str]:
 
 
 def folders(root: Path) -> Iterator[Path]:
-    """Where profiles are looked for, in order."""
+    """The folders of profiles, in the order of the search."""
     yield root / OWN
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     yield Path(config) / "coord" / "agents"
@@ -339,7 +339,7 @@ def folders(root: Path) -> Iterator[Path]:
 
 
 def check(profile: Profile) -> None:
-    """Check what the types cannot: placeholders, and that the prompt gets in.
+    """Check what the types cannot: placeholders, and that the prompt is used.
 
     Raises:
         Refusal: INVALID.
@@ -367,7 +367,7 @@ def check(profile: Profile) -> None:
 
 
 def _check_take_over(profile: Profile) -> None:
-    """Who is taken over has to be found again, by the person and by the launch."""
+    """Check that a person and the launch can find a session again after a take-over."""
     wanted = (
         (any("{session}" in word for word in profile.take_over), "{session} is not in it",
          "Put {session} where the session's id belongs."),

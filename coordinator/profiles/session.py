@@ -11,8 +11,8 @@
     like = ".gemini/settings.json"           # all that `wire` puts into this file
     on_top_of = ["$SYSTEM_DEFAULTS", "/etc/agent/defaults.json"]
 
-`on_top_of` is what the file stands in for: the first of these whose variables are set. What a
-person has there stays in force, and coord's is added to it.
+`on_top_of` is what the file replaces: the first of these whose variables are set. A person's
+content there stays in force, and coord's is added to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 
 
 class SessionFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One file: `text` as it is, or what is wired into the file `like`."""
+    """One file: the given `text`, or what is wired into the file `like`."""
 
     file: str
     like: str = ""

@@ -8,7 +8,7 @@ from coordinator.words.clock import from_iso
 
 
 class Agent(Protocol):
-    """What this decision needs of an agent."""
+    """The facts about an agent that this decision needs."""
 
     @property
     def state(self) -> str: ...
@@ -21,9 +21,8 @@ class Agent(Protocol):
 
 
 def is_there(agent: Agent | None, now_ms: int) -> bool:
-    """Whether somebody hears of what is granted to this name later: a session, a launch, or a
-    program, that was heard of within its silence. Nobody is behind a name that a person only
-    acted for."""
+    """Whether anyone receives a later grant to this name: a session, a launch, or a program, with a
+    sign of life within its silence. A name that a person only acted for has no receiver."""
     if agent is None or agent.is_label or agent.state != "active":
         return False
     return agent.silence_ms is None or now_ms - from_iso(agent.seen_at) < agent.silence_ms

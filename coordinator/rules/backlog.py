@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-#: (state, verb) -> state afterwards. What is not here is refused: BAD_TRANSITION.
+#: (state, verb) -> state afterwards. Every other pair is refused: BAD_TRANSITION.
 TRANSITIONS: dict[tuple[str, str], str] = {
     ("pending", "unblock"): "ready",
     ("pending", "block"): "blocked",
@@ -27,7 +27,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     ("review", "accept"): "done",
     ("review", "restart"): "ready",
     ("done", "reopen"): "review",
-    ("done", "redo"): "ready",  # what it finished breaks the command that verifies it
+    ("done", "redo"): "ready",  # its finished work breaks the verifying command
     ("done", "exhaust"): "dead",  # the same, and it has no attempt left
     ("ready", "reopen"): "review",
     ("dead", "retry"): "ready",
@@ -49,12 +49,12 @@ ENDED_BADLY = frozenset({"dead", "cancelled", "blocked"})
 CLOSED = frozenset({"done", "dead", "cancelled"})
 
 
-#: Whose words may not be changed: an agent works on it, or it is history.
+#: States in which a task's words may not be changed: an agent works on it, or it is history.
 SETTLED = frozenset({"claimed", "done", "cancelled"})
 
 
 def may(state: str) -> list[str]:
-    """What a person can do with a task in this state."""
+    """The actions of a person that a task in this state allows."""
     return [verb for verb, lawful in (
         ("edit", state not in SETTLED),
         ("retry", (state, "retry") in TRANSITIONS),

@@ -19,10 +19,10 @@ from coordinator.words.clock import from_iso
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One that holds what another of its circle waits for.
+    """A member of a deadlock, which holds what another member waits for.
 
-    `priority`: of its work. `began`: since when it is at it (ISO text). `told`: it was told to give
-    way, and the one for whom it should still waits for it.
+    `priority`: of its work. `began`: when it began that work (ISO text). `told`: it was told to
+    give way, and the agent for which it should still waits for it.
     """
 
     agent: str
@@ -32,11 +32,11 @@ class Member:
 
 
 def members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
-    """All that `name` waits for, directly or through others, and that wait for it so: itself among
-    them, or nobody.
+    """The members of a deadlock with `name`: all that it waits for, directly or through others, and
+    that wait for it in the same way. It is among them; empty if there is no deadlock.
 
-    `waits_for`: for each that can be reached from `name`, whom it waits for. Without recursion: a
-    circle may be long.
+    `waits_for`: for each agent that can be reached from `name`, those that it waits for. Without
+    recursion, because a deadlock may be long.
     """
     waited_on: dict[str, list[str]] = {}
     for waiter, others in waits_for.items():
@@ -53,7 +53,7 @@ def members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
 
 
 def gives_way(circle: Iterable[Member]) -> str:
-    """Who of a circle gives its work back, so that the others go on."""
+    """The member of a deadlock that gives its work back, so that the others continue."""
     return min(circle,
                key=lambda member: (not member.told, member.priority, -from_iso(member.began),
                                    member.agent)).agent

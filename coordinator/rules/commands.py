@@ -33,7 +33,7 @@ _VALUED_NEXT = {
     "perl": ("eE", frozenset()), "ruby": ("e", frozenset()),
     "install": ("mogSt", frozenset({"mode", "owner", "group", "suffix", "target-directory"})),
 }
-#: They write a file in its place with `-i`.
+#: Programs that write a file in its place with `-i`.
 _IN_PLACE = frozenset({"sed", "perl", "ruby"})
 _VALUED_ELSE = ("St", frozenset({"suffix", "target-directory"}))
 #: A size, as `truncate -s` takes it.
@@ -41,8 +41,8 @@ _SIZE = re.compile(r"[+\-<>/%]?[0-9]+(?:[KMGTPEZYRQ](?:i?B)?)?")
 
 
 class Either(NamedTuple):
-    """A word of `git checkout` that is a commit or a file, and where it is said: seen from where
-    the whole command begins; with a slash at its end, or empty."""
+    """A word of `git checkout` that is a commit or a file, and the folder that it is seen from:
+    relative to the beginning of the whole command; with a slash at its end, or empty."""
 
     folder: str
     word: str
@@ -54,29 +54,29 @@ class Either(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A file that a command plainly names to be written. `link`: what its name stands for if it is
-    a symlink's: some programs write what that leads to, and some the link itself. `inside`: what is
-    written in it, as far as is known, if it is a directory; None: all of it may be."""
+    """A file that a command clearly names for writing. `link`: the meaning of a symlink's name:
+    some programs write its target, and some the link itself. `inside`: the known writes inside a
+    directory; None: any file in it may be written."""
 
     path: str
     link: Link = "followed"
     inside: tuple[Target, ...] | None = None
 
     def seen_from(self, folder: str) -> Target:
-        """The same, named in a folder."""
+        """The target as seen from a folder."""
         inside = None if self.inside is None else tuple(
             target.seen_from(folder) for target in self.inside)
         return Target(posixpath.join(folder, self.path), self.link, inside)
 
     @property
     def is_known(self) -> bool:
-        """Whether its name says what it is, and not only the shell knows."""
+        """Whether its name is complete, without parts that only the shell knows."""
         return bool(self.path) and not _UNKNOWN & set(self.path) and not self.path.startswith("-")
 
 
 class Wide(NamedTuple):
-    """A git command that changes the whole work tree or index: as it is written but for where its
-    output goes; where git runs, if that is certain (see `git_folders.Folder`)."""
+    """A git command that changes the whole work tree or index: as it is written, without its
+    redirections; and where git runs, if that is certain (see `git_folders.Folder`)."""
 
     said: str
     folder: Folder | None
@@ -86,7 +86,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
     """The git commands in it that change the whole work tree or index, in order.
 
     Args:
-        files: of what `either` gives, what is known to be a file. Of all others nobody knows.
+        files: those of `either` that are known to be files. The others are unknown.
     """
     wide: list[tuple[tuple[str, ...], str]] = []
     ended: list[Wide] = []
@@ -106,7 +106,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
     wides = ended
     for called, text in dict.fromkeys(wide):
         folders = certain.get(called, [])
-        # (A command within a command, as `bash -c` has it, is not among them.)
+        # A command within a command, as `bash -c` has it, is not among them.
         sure = len(folders) >= sum(other == called for other, _ in wide)
         wides += [Wide(text, folder) for folder in (dict.fromkeys(folders) if sure else (None,))]
     return wides
@@ -122,8 +122,8 @@ def _find_ended_tree(below: str | None, words: Sequence[str]) -> str | None:
 
 
 def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
-    """A git command, where it adds what is in a folder: that of its name. (`cd src && git add .` is
-    `git add src`.)"""
+    """A git command; if it adds a folder's content, with the folder's name: `cd src && git add .`
+    is `git add src`."""
     rest, begins = git_commands.git_command(words), git_commands.folder(words)
     if rest[:1] not in (["add"], ["stage"]) or below is None or begins is None:
         return rest
@@ -134,8 +134,8 @@ def _of_folder(below: str | None, words: Sequence[str]) -> list[str]:
 
 
 def either(command: str) -> list[Either]:
-    """What its `git checkout`s name that may be a commit or a file, each once; but for what only
-    the shell knows, or git's patterns."""
+    """The words of its `git checkout`s that may be a commit or a file, each once. Words with shell
+    expansions or git patterns are left out."""
     if "checkout" not in command:  # most are not read a second time for it
         return []
     eithers = (_either(below, _bare(words)) for below, words in _placed(command)
@@ -153,7 +153,7 @@ def _either(below: str | None, words: Sequence[str]) -> Either | None:
 
 
 def _placed(command: str) -> Iterator[tuple[str | None, list[str]]]:
-    """Its simple commands, each with the folder that it runs in, seen from where the whole begins
+    """Its simple commands, each with its folder, relative to the beginning of the whole command
     (with a slash at its end, or empty); None: only the shell knows."""
     below: str | None = ""
     for words in simple_commands(command):
@@ -243,7 +243,7 @@ def _find_edited(name: str, args: list[str]) -> list[Target]:
         return []
     has_script = any(word in ("-e", "-f", "--expression", "--file") or word.startswith("-e")
                      for word in args)
-    # (They put a new file at the name.)
+    # They put a new file at the name.
     link: Link = "followed" if "--follow-symlinks" in args else "itself"
     return [Target(path, link) for path in _operands(name, args)[0 if has_script else 1 :]]
 
@@ -266,7 +266,7 @@ def _find_of_git(name: str, args: list[str]) -> list[Target]:
     return targets
 
 
-#: Program -> what it writes, by its name and arguments.
+#: Program -> its written files, by its name and arguments.
 _PROGRAMS: dict[str, Callable[[str, list[str]], list[Target]]] = {
     **dict.fromkeys(("rm", "unlink", "rmdir"), _find_removed),
     **dict.fromkeys(("mv", "cp", "ln", "install", "rsync"), _find_put),
@@ -277,9 +277,9 @@ _PROGRAMS: dict[str, Callable[[str, list[str]], list[Target]]] = {
 
 
 def _put(name: str, args: Sequence[str], named: Sequence[str]) -> list[Target]:
-    """Where a program with these options puts what is named, and what `mv` takes away. (A link to a
-    directory is entered, if no option says otherwise; one to a file is replaced, but by most ways
-    of `cp`.)"""
+    """The targets of a program with these options, and the sources that `mv` takes away. A link to
+    a directory is entered, unless an option forbids it. A link to a file is replaced, except by
+    most ways of `cp`."""
     if name == "rsync":
         return _put_by_rsync(args, named)
     options, folder = _read_options(args), _folder(args)
@@ -324,11 +324,11 @@ def _read_options(args: Sequence[str]) -> _Options:
 
 
 def _list_ways(name: str, options: _Options, link: Link) -> list[Link]:
-    """How a name may be written that is a link, where most programs do it in this way."""
+    """The ways to write a link's name, if most programs do it this way."""
     if name != "cp" or options.have("", "--remove-destination"):
         return [link]
     if options.have("Pda", "--archive", "--no-dereference"):
-        return ["followed", link]  # it depends on what is copied
+        return ["followed", link]  # depends on the copied file
     return ["followed"]
 
 
@@ -357,8 +357,8 @@ def _operands(name: str, args: Sequence[str]) -> list[str]:
 
 
 def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]) -> Target:
-    """Where these are put: at this place, or in it, if it is a directory. (A source that stands for
-    what is in it, `dir/.`, may be put anywhere there.)"""
+    """The target of these sources: this place, or files in it, if it is a directory. A source that
+    means its content, `dir/.`, may be put anywhere there."""
     names = [posixpath.basename(source.rstrip("/")) for source in sources]
     if any(name in ("", ".", "..") for name in names):
         return Target(place, link)
@@ -368,7 +368,7 @@ def _into(place: str, sources: Sequence[str], link: Link, inside: Sequence[Link]
 
 
 def _folder(args: Sequence[str]) -> str | None:
-    """What `-t` says of where all is put."""
+    """The target folder that `-t` names."""
     for position, word in enumerate(args):
         if word.startswith("--target-directory="):
             return word.partition("=")[2]
@@ -378,12 +378,12 @@ def _folder(args: Sequence[str]) -> str | None:
     return None
 
 
-#: What a read-only file answers to whoever would write it. (zsh begins such words small.)
+#: The errors of a write to a read-only file. zsh begins such words small.
 _STOPPED = ("read-only file system", "device or resource busy", "erofs", "ebusy")
 _WORD = re.compile(r"""[^\s'"`,;:()<>|&\[\]]+""")
 _BETWEEN = re.compile(r"""[\s'"`;<>|&]+""")
-#: What may have spaces: between quotes, or behind backslashes. (Each sign is looked at once,
-#: however long a command is.)
+#: Words that may have spaces: between quotes, or behind backslashes. Each character is looked at
+#: once, however long a command is.
 _QUOTED = re.compile(r"""'([^'\n]*)'|"([^"\n]*)\"""")
 _UNQUOTED = re.compile(r"""(?:[^\s'"\\]|\\.)+""")
 _ESCAPED = re.compile(r"\\(.)")
@@ -402,8 +402,8 @@ def not_writable(output: str) -> list[str] | None:
 
 
 def words(text: str) -> list[str]:
-    """What may be names of files in a command; at the end those with spaces (quoted, escaped), and
-    with brackets."""
+    """The words of a command that may be file names; at the end those with spaces (quoted,
+    escaped), and with brackets."""
     matches = _WORD.findall(text)
     names = [single or double for single, double in _QUOTED.findall(text)]
     names += [_ESCAPED.sub(r"\1", word) for word in _UNQUOTED.findall(text) if "\\" in word]

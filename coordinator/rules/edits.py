@@ -1,7 +1,7 @@
 """The text that a tool's edit would make of a file. Pure; it knows no tool's name.
 
 The module decides how an edit is applied. If the text to be replaced is missing or occurs twice,
-nobody can tell what the tool will write. Then there is no candidate, and the edit counts as an edit
+it is unknown what the tool will write. Then there is no candidate, and the edit counts as an edit
 of the whole file.
 """
 
@@ -19,9 +19,9 @@ class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One replacement.
 
     Attributes:
-        old: the text that stands there now; None: the new text is the whole file's.
-        new: what stands there then.
-        every: wherever it stands, and not where it stands alone.
+        old: the present text; None: the new text is the whole file's.
+        new: the text in its place.
+        every: in every place; otherwise the text must occur once.
         lines: both are whole lines, looked for behind the edit before; `anchors` are lines that
             come before them, in order (the `@@ …` of a patch).
     """
@@ -34,7 +34,7 @@ class Edit(msgspec.Struct, frozen=True, gc=False, array_like=True):
 
 
 def candidate(data: bytes, edits: Sequence[Edit]) -> bytes | None:
-    """The file's bytes after these edits, in order; None: that is not known for certain.
+    """The file's bytes after these edits, in order; None if that is uncertain.
 
     Tools show a model lines that end in a line feed, and keep the file's own line ends: so does
     this.
@@ -75,7 +75,7 @@ def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, position: int,
         if position_found is None:
             return None
         position = position_found
-    if not old:  # nothing but additions: behind the anchors, else at the end
+    if not old:  # only additions: behind the anchors, otherwise at the end
         if not edit.anchors:
             position = len(data)
             if data and not data.endswith(b"\n"):
@@ -92,7 +92,7 @@ def _lines(data: bytes, edit: Edit, old: bytes, new: bytes, position: int,
 
 
 def _line_like(data: bytes, wanted: bytes, position: int) -> int | None:
-    """Where the line after the next one that reads so begins."""
+    """The start of the line after the next one that reads so."""
     while position < len(data):
         end = data.find(b"\n", position)
         end = len(data) if end < 0 else end + 1

@@ -10,18 +10,19 @@ import re
 
 #: A function of Python up to its body: comments and decorators of a line each, a head of one line.
 _HEAD = re.compile(rb"(?:[ \t]*(?:[#@][^\n]*)?\n)*[ \t]*(?:async[ \t]+)?def[ \t][^\n]*:[ \t]*\r?\n")
-#: What a body tells others.
+#: The parts of a body that others can see.
 _TOLD = re.compile(rb"\b(?:self|cls)\.\w+[^\n]*=|\bglobal\b|\bnonlocal\b|\byield\b|\bawait\b|"
                    rb"\bsetattr\b|\bdef\b|\bclass\b|\bimport\b")
-#: The same where bodies stand in braces.
+#: The same for bodies in braces.
 _TOLD_IN_BRACES = re.compile(rb"\bthis\.\w+\s*=[^=]|\bexports\b[^\n]*")
 _COMMENT = re.compile(rb"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _SIGNS = re.compile(rb"[()\[\]{]|=>")
 
 
 def is_body_alone(path: str, before: bytes, after: bytes) -> bool:
-    """Whether all that differs is within one function's body, where nobody else sees it: the head
-    is the same, and so is what a body tells others (attributes, globals, whether it yields)."""
+    """Whether all differences are within one function's body, where nothing else sees them: the
+    head is the same, and so are the visible parts of the body (attributes, globals, whether it
+    yields)."""
     if not path.endswith(".py"):
         data, two = _head_before_braces(before), _head_before_braces(after)
         return data is not None and data == two and (

@@ -13,22 +13,22 @@ _GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", 
 _GIT_ELSEWHERE = frozenset({"--git-dir", "--work-tree", "--bare", "--config-env"})
 _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am", "read-tree",
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
-#: Options by which they end, or tell of what is under way, and change no file.
+#: Options by which they end, or report the operation under way, and change no file.
 _ONLY_IN_GIT = frozenset({"--abort", "--quit", "--show-current-patch"})
 _ENDING_A_REBASE = frozenset({"--continue", "--skip", "--abort", "--quit", "--edit-todo",
                              "--show-current-patch"})
-#: Of these a word that only reads.
+#: Their words that only read.
 _ONLY_READING = {"bisect": ["log"], "sparse-checkout": ["list"]}
-#: They take files into the index, or out of it.
+#: Commands that take files into the index, or out of it.
 INDEXING = frozenset({"add", "stage", "rm", "mv", "update-index"})
-#: What they change is in git alone: where that is not what all share, it is nobody else's business.
+#: Commands that change only git's data: harmless for others, unless it is shared.
 _PLUMBING = frozenset({"add", "stage", "commit", "update-index", "update-ref", "symbolic-ref",
                        "fast-import"})
 #: Options of `update-index` that change no content of an entry.
 _REFRESHING = frozenset({"--refresh", "--really-refresh"})
-#: They may run git's own hooks of commits and pushes.
+#: Commands that may run git's own hooks of commits and pushes.
 COMMITS = frozenset({"commit", "push", "merge", "rebase", "cherry-pick", "revert", "am", "pull"})
-#: Options of what is looked at beforehand which take the next word, whatever it is.
+#: Options, of the commands checked beforehand, that take the next word, whatever it is.
 _VALUED_SHORT = {"commit": "mFCct", "clean": "e", "restore": "s", "stash": "m", "checkout": "bB",
                  "switch": "cC", "branch": "u"}
 _VALUED = {
@@ -39,17 +39,17 @@ _VALUED = {
     "add": ("--chmod",), "stage": ("--chmod",),
 }
 _FROM_FILE = "--pathspec-from-file"
-#: What can tell what it would do; whether `-n` asks for that, too.
+#: Commands that can print what they would do -> whether `-n` means that, too.
 _TELLING = {"add": True, "stage": True, "mv": True, "rm": True, "clean": True, "commit": False}
-#: The last commit, as it is written; empty: where none is said.
+#: The spellings of the last commit; empty: none is given.
 _HEADS = ("", "HEAD", "@")
 #: Options by which they ask the user file by file.
 _ASKING = {"commit": ("p", ("--patch", "--interactive")),
            "add": ("pie", ("--patch", "--interactive", "--edit"))}
-#: `apply` with these changes nothing, unless `--apply` says so. (With `--cached` it changes the
-#: index alone, as `add -p` does by it: the commit is looked at then.)
+#: `apply` with these changes nothing, unless `--apply` says so. With `--cached` it changes the
+#: index alone, as `add -p` does through it: the commit is looked at then.
 _TELLS_OF_A_PATCH = frozenset({"--check", "--stat", "--numstat", "--summary"})
-#: After this there are no more options.
+#: Options end after this.
 _ENDS = ("--", "--end-of-options")
 _EVERYTHING = frozenset({".", "./", ":/", ":", "*", ":(top)"})
 
@@ -63,8 +63,9 @@ def git_command(words: Sequence[str]) -> list[str]:
 
 
 def folder(words: Sequence[str]) -> str | None:
-    """Where its options (`-C`) have git begin, seen from where it is called, of words that begin
-    with `git`; empty: there. None: they name another repository or working tree."""
+    """The folder where its options (`-C`) make git begin, seen from the caller, for words that
+    begin with `git`; empty: the caller's own. None: they name another repository or working tree.
+    """
     position, text = 1, ""
     while position < len(words) and words[position].startswith("-"):
         option = words[position]
@@ -77,7 +78,7 @@ def folder(words: Sequence[str]) -> str | None:
 
 
 def _sets_worktree(words: Sequence[str], position: int) -> bool:
-    """Whether the option here is a setting that has git's files lie elsewhere."""
+    """Whether the option here is a setting that moves git's files elsewhere."""
     return words[position] == "-c" and "".join(words[position + 1 : position
                                                      + 2]).lower().startswith(
         "core.worktree")
@@ -188,7 +189,7 @@ _WIDE: dict[str, Callable[[_Command], bool]] = {
     "symbolic-ref": _moves_head, "update-ref": _moves_head, "branch": _renames_branch,
     "fetch": lambda command: "--update-head-ok" in command.flags or "u" in command.short,
     "update-index": lambda command: not {"--stdin", "--index-info"}.isdisjoint(command.flags),
-    # Also to a new branch: others' next commits would be on it.
+    # A new branch counts, too: others' next commits would be on it.
     "switch": lambda command: True,
     "submodule": lambda command: command.plain[:1] in (["update"], ["foreach"], ["deinit"]),
     "stash": _stashes_all, "reset": _resets_all, "clean": _cleans_all,
@@ -253,8 +254,8 @@ def used_stash(rest: Sequence[str]) -> str | None:
 
 
 class BroughtBack(NamedTuple):
-    """Files that are given what a commit has of them (empty: what the index has), as they are
-    written. `tree`: in the working tree, too."""
+    """Files that get a commit's content (empty: the index's), as they are written. `tree`: in the
+    working tree, too."""
 
     commit: str
     files: tuple[str, ...]
@@ -262,8 +263,8 @@ class BroughtBack(NamedTuple):
 
 
 def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> BroughtBack | None:
-    """What a `checkout`, `restore` or `reset` of named files changes; None: nothing, or it only
-    takes out of the index what was added to it."""
+    """The changes of a `checkout`, `restore` or `reset` of named files. None if it changes nothing,
+    or only takes out of the index what was added to it."""
     name, args = rest[0], list(rest[1:])
     before, named = split_end(args)
     plain = [word for word in before if not word.startswith("-")]
@@ -280,7 +281,7 @@ def brought_back(rest: Sequence[str], names_commit: Callable[[str], bool]) -> Br
 
 
 def split_end(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """What stands before `--`, and what behind it."""
+    """The words before `--`, and those behind it."""
     end = args.index("--") if "--" in args else len(args)
     return list(args[:end]), list(args[end + 1 :])
 
@@ -307,15 +308,15 @@ def _of_restore(args: Sequence[str]) -> BroughtBack:
 
 
 class MovedRef(NamedTuple):
-    """What `update-ref` or `symbolic-ref` writes. `ref`: empty where it reads that from its input.
-    `to`: what it is to be; empty where that cannot be told, or it is removed."""
+    """The ref that `update-ref` or `symbolic-ref` writes. `ref`: empty if it is read from the
+    input. `to`: the new value; empty if it is unknown, or if the ref is removed."""
 
     ref: str
     to: str = ""
 
 
 def moved_ref(rest: Sequence[str]) -> MovedRef | None:
-    """What it writes, if it writes at all."""
+    """The ref that the command writes, if any."""
     name, args = rest[0], list(rest[1:])
     if "--stdin" in args:
         return MovedRef("")
@@ -335,8 +336,8 @@ def moved_ref(rest: Sequence[str]) -> MovedRef | None:
 
 
 def indexed(rest: Sequence[str]) -> list[str]:
-    """What `update-index` names, as it is written: files, and words that are none. Nothing where it
-    changes no entry's content."""
+    """The words of `update-index`, as they are written: files, and words that are none. None of
+    them if it changes no entry's content."""
     args = list(rest[1:])
     if _REFRESHING.intersection(args):
         return []
@@ -373,7 +374,7 @@ def stays_in_git(rest: Sequence[str]) -> bool:
 
 
 def only_tells(rest: Sequence[str]) -> bool:
-    """Whether it changes nothing, but tells what it would change."""
+    """Whether it changes nothing, and only tells what it would change."""
     name, tells = "".join(rest[:1]), False
     for word in _parsed(name, rest[1:])[1]:
         if word == "--no-dry-run":
@@ -385,7 +386,7 @@ def only_tells(rest: Sequence[str]) -> bool:
 
 
 def _only_unstages(rest: Sequence[str]) -> bool:
-    """Whether it does no more than to take out of the index what was added to it."""
+    """Whether it only takes out of the index what was added to it."""
     if rest[:1] != ["restore"] or names_from(rest) is not None:
         return False
     found_brought_back = _of_restore(rest[1:])
@@ -415,7 +416,8 @@ def named(rest: Sequence[str]) -> list[str]:
 
 
 def asks_the_user(rest: Sequence[str]) -> bool:
-    """Whether `add` or `commit` lets the user choose, so that beforehand nobody knows what."""
+    """Whether `add` or `commit` lets the user choose, so that the choice is not known beforehand.
+    """
     name, args = rest[0], rest[1:]
     letters, words = _ASKING.get("add" if name == "stage" else name, ("", ()))
     for word in _options(name, args):
@@ -431,7 +433,7 @@ def asks_the_user(rest: Sequence[str]) -> bool:
 
 
 def names_from(rest: Sequence[str]) -> str | None:
-    """The file from which it reads what it takes; None where it reads that from none."""
+    """The file that lists what the command takes; None if there is none."""
     text, args = None, list(_options(rest[0], rest[1:]))
     for position, word in enumerate(args):
         option, given, value = word.partition("=")
@@ -478,7 +480,7 @@ def _without_value(name: str, word: str) -> str:
 
 
 def _options(name: str, args: Sequence[str]) -> Sequence[str]:
-    """What comes before the word that ends the options."""
+    """The words before the one that ends the options."""
     taken = False
     for position, word in enumerate(args):
         if taken:

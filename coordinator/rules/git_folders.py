@@ -21,16 +21,16 @@ from coordinator.rules.shell_words import (
     tokens_of,
 )
 
-#: What only the shell knows, in a word.
+#: Characters of words that only the shell can expand.
 _UNKNOWN = frozenset("$`*?{~[")
 #: Words that begin what may run never, later, or several times.
 _STRUCTURES = frozenset({"for", "case", "select", "function", "fi", "done", "esac"}) | KEYWORDS
 _ENTERS = frozenset({"cd", "pushd", "popd"})
-#: They may enter any folder in the shell itself.
+#: Commands that may enter any folder in the shell itself.
 _MAY_ENTER = frozenset({"eval", "source", "."})
-#: They may start a program in another folder.
+#: Programs that may start another one in another folder.
 _START_ELSEWHERE = frozenset({"env", "sudo", "doas", "chroot"})
-#: With these in a command git may work on another repository than the one around its folder.
+#: With this in a command, git may work on another repository than its folder's.
 _REDIRECTS_GIT = "GIT_"
 #: Options of `git clone` and `git init` that take the next word.
 _VALUED = frozenset({"-b", "--branch", "-o", "--origin", "-u", "--upload-pack", "--depth", "-c",
@@ -39,7 +39,7 @@ _VALUED = frozenset({"-b", "--branch", "-o", "--origin", "-u", "--upload-pack", 
 
 
 class Folder(NamedTuple):
-    """Where a git command runs, seen from where the whole command begins.
+    """The folder of a git command, seen from the beginning of the whole command.
 
     Attributes:
         path: the folder; empty: where the whole begins.
@@ -68,7 +68,7 @@ class _Reader:
         self.found: dict[tuple[str, ...], list[Folder]] = {}
         self._below: str | None = ""
         self._made: list[str] = []
-        #: A `cd` or a `git init` before holds only as long as `&&` follows upon `&&`.
+        #: An earlier `cd` or `git init` holds only in an unbroken chain of `&&`.
         self._in_doubt = False
         self._structured = False
 
@@ -126,7 +126,7 @@ class _Reader:
                 self._below = None
             return
         if sign != "(" and self._below != "":
-            # What was entered in parentheses, or before `&`, was entered there alone.
+            # A folder entered in parentheses, or before `&`, was entered there alone.
             self._below = self._below if sign in ("|", "||") else None
         if sign != "|":
             self._made.clear()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-#: (A name may have line breaks in it.)
+#: A name may have line breaks in it.
 _ADDED = re.compile(r"^(?:add|remove|rm) '(.*?)'\n(?=(?:add|remove|rm) '|\Z)",
                     re.MULTILINE | re.DOTALL)
 #: The state of a file in the index and in the working tree.
@@ -16,13 +16,13 @@ _STATE = re.compile(rb"[ MTADRCUX?!]{2} .")
 
 
 def added(data: bytes) -> list[str]:
-    """Of `git add --dry-run` and `git rm --dry-run`."""
+    """The files of `git add --dry-run` or `git rm --dry-run`."""
     return _ADDED.findall(_text(data))
 
 
 def committed(data: bytes) -> tuple[list[str], set[str]]:
-    """Of `git commit --dry-run --porcelain -z`: the files, and those of them that the commit would
-    have as they are in the working tree, not only in the index.
+    """Of `git commit --dry-run --porcelain -z`: the files, and those of them that the commit takes
+    from the working tree, not only from the index.
 
     Raises:
         ValueError: it is no such listing.
@@ -45,7 +45,7 @@ def committed(data: bytes) -> tuple[list[str], set[str]]:
 
 
 def staged(data: bytes) -> list[str]:
-    """Of `git diff --cached --raw -z --no-renames`."""
+    """The files of `git diff --cached --raw -z --no-renames`."""
     return [_text(path) for path in data.split(b"\0")[1::2]]
 
 

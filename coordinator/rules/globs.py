@@ -1,9 +1,9 @@
 """Globs, and the rule of what overlaps what (invariant 1). Pure: text in, a verdict out.
 
 A glob is git-like: `*` and `?` stay within a part of a path, `**` as a whole part spans any number
-of directories (none, too), `[a-z]` and `[!a-z]` are classes, `\\` takes the meaning from the sign
-that follows. `a/**` is all that is below `a`; `a/*/` is `a/*/**`. A glob always matches from the
-root, and wildcards match leading dots.
+of directories (none, too), `[a-z]` and `[!a-z]` are classes, `\\` takes the meaning from the next
+character. `a/**` is all that is below `a`; `a/*/` is `a/*/**`. A glob always matches from the root,
+and wildcards match leading dots.
 
 Whether two globs can meet in some path is decided exactly, by walking both patterns at once
 (product construction): first over parts, and for each pair of parts over characters. Each state is
@@ -32,7 +32,7 @@ PATTERN_PARTS_MAX = 64
 _LAST = 0x10FFFF
 _SLASH = ord("/")
 
-#: What one character may be: sorted, disjoint, inclusive ranges of code points.
+#: The possible values of one character: sorted, disjoint, inclusive ranges of code points.
 Ranges = tuple[tuple[int, int], ...]
 #: One part of a pattern: sets of characters, and None for a star.
 Part = tuple[Ranges | None, ...]
@@ -46,7 +46,7 @@ class _Pattern(NamedTuple):
 
 
 def check(pattern: str) -> None:
-    """Compile and forget: to refuse a bad pattern where it is typed.
+    """Compile a pattern, to refuse a bad one where it is typed.
 
     Raises:
         Refusal: LIMIT if it is too long; INVALID if it has a class that coord does not know.
@@ -99,7 +99,7 @@ def intersect(a: str, b: str) -> bool:
         i, j = todo.pop()
         if i == len(left) and j == len(right):
             return True
-        # At the end of one pattern only a `**` of the other could be skipped, and none is last.
+        # At the end of one pattern, only a `**` of the other could be skipped, and none is last.
         if i == len(left) or j == len(right):
             continue
         steps = [(i + more, j + others) for more, others in _list_steps(left[i], right[j])]
@@ -109,7 +109,7 @@ def intersect(a: str, b: str) -> bool:
 
 
 def _list_steps(part: Part | None, other: Part | None) -> list[tuple[int, int]]:
-    """How many parts of the one and of the other pattern may be left behind with one name."""
+    """How many parts of each pattern one name may use up."""
     if part is not None and other is not None:
         return [(1, 1)] if _meet(part, other) else []
     steps = []
@@ -132,7 +132,7 @@ def overlaps(a: Resource, b: Resource) -> bool:
     """
     sa, sb = a.scope, b.scope
     if a.kind == "glob" or b.kind == "glob":
-        # A cheap no: what a glob matches lies below its scope.
+        # A cheap no: what a glob matches is below its scope.
         if not (sa.startswith(sb) or sb.startswith(sa)):
             return False
         return _glob_overlaps(a, b) if a.kind == "glob" else _glob_overlaps(b, a)
@@ -162,7 +162,7 @@ def _glob_overlaps(glob: Resource, other: Resource) -> bool:
 
 @lru_cache(maxsize=8192)
 def _meet(a: Part, b: Part) -> bool:
-    """Whether some text matches both parts. (Two runs of stars meet in more than nothing.)"""
+    """Whether some text matches both parts. Two runs of stars meet in more than nothing."""
     seen = {(0, 0)}
     todo = [(0, 0)]
     while todo:
@@ -248,7 +248,7 @@ def _compiled(pattern: str) -> _Pattern:
         elif not parts or parts[-1] is not None:
             parts.append(None)
     if parts[-1] is None:
-        # `a/**` is what lies below `a`, which is at least one part more.
+        # `a/**` means everything below `a`, which is at least one part more.
         parts.append((None,))
     return _Pattern(tuple(parts), re.compile(_path_expression(parts), re.DOTALL))
 
@@ -272,7 +272,7 @@ def _parse_part(text: str, pattern: str) -> Part:
             continue
         if sign == "[":
             end = _class_end(text, position)
-            # As in a shell, a bracket that is never closed is only a bracket.
+            # Like in a shell, an unclosed bracket is only a bracket.
             if end > 0:
                 result.append(_parse_class(text[position:end], pattern))
                 position = end + 1
@@ -285,7 +285,7 @@ def _parse_part(text: str, pattern: str) -> Part:
 
 
 def _class_end(text: str, position: int) -> int:
-    """Where the class that opened before `position` is closed; -1 if it is not."""
+    """The end of the class that opened before `position`; -1 if it is not closed."""
     if text[position : position + 1] in ("!", "^"):
         position += 1
     if text[position : position + 1] == "]":  # first of all, it is a member
@@ -351,9 +351,9 @@ def _without_slash(ranges: list[tuple[int, int]]) -> Ranges:
 def _path_expression(parts: Sequence[Part | None]) -> str:
     """The regular expression of a whole pattern.
 
-    Between two `**` stands a run of a fixed number of parts; its leftmost place is as good as any
-    other, so all but the last run are atomic. The last must end the path, and its length is fixed,
-    so only one place can do.
+    A run between two `**` has a fixed number of parts. Its leftmost place is as good as any other,
+    so all but the last run are atomic. The last must end the path, and its length is fixed, so only
+    one place can do.
     """
     runs: list[list[str]] = [[]]
     for part in parts:

@@ -29,10 +29,10 @@ GIT_DIR, STATE_DIR = ".git", ".coord"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path that differs between the branch and what it began from.
+    """One path that differs between the branch and its starting commit.
 
-    `scope` is the path's own (see `words.resource_names`). A submodule's content lies in a
-    repository of its own.
+    `scope` is the path's own (see `words.resource_names`). A submodule's content is in a repository
+    of its own.
 
     Attributes:
         regions: scopes of the regions that it changes; empty: not known, so the whole file.
@@ -63,15 +63,15 @@ class Facts:
     """All that the decision rests on.
 
     Attributes:
-        leases: what the agent holds, and what has lapsed and nobody has tidied yet.
+        leases: those that the agent holds, and expired ones that are not tidied yet.
         began_with: tokens and resources that the attempt began with, whether or not they still are
             leases.
         moved: scopes of the paths that the target has changed since the branch began.
         dirty: paths that the landing would write and that hold, in the working tree that follows
             the target, something which is in no commit.
         misfits: sentences on what fits on both sides, and not in their merge.
-        others: for paths that the agent has no lease on, who has.
-        free: paths that need no lease: they are shared by branches, and nobody holds them.
+        others: the holders of paths that the agent has no lease on.
+        free: paths that need no lease: they are shared by branches, and not leased.
     """
 
     agent: str
@@ -104,7 +104,7 @@ def decide(facts: Facts) -> tuple[int, ...] | Refusal:
 
 
 def _refuse_foreign(facts: Facts) -> Refusal | None:
-    """For what is nobody's to land: git's own data and coord's, and submodules."""
+    """Refuse what no agent may land: git's own data and coord's, and submodules."""
     private = [c.path for c in facts.changes if is_private(c)]
     if private:
         return _no(Code.INVALID, facts, private, f"{_named(private)} is git's or coord's own data",
@@ -169,9 +169,9 @@ def _refuse_dirty(facts: Facts) -> Refusal | None:
 def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
     """Live tokens that allow this change; none if they have ended; None if there never were any.
 
-    A lease that was lost and taken anew does not stand for the one that the work was begun with:
-    in between somebody else may have held it. Where no lease covers the file, each region that is
-    changed needs one.
+    A lease that was lost and taken anew does not count as the one that the work began with, because
+    another agent may have held it in between. If no lease covers the file, each changed region
+    needs one.
     """
     whole = _tokens(facts, partial(covers, change=change))
     if whole or not change.regions:
@@ -184,7 +184,8 @@ def tokens_for(facts: Facts, change: Change) -> tuple[int, ...] | None:
 
 
 def _beyond(facts: Facts, change: Change) -> list[str]:
-    """What of a changed path no lease covers: where some of its regions are leased, the others."""
+    """The parts of a changed path that no lease covers: the unleased regions, if some are leased.
+    """
     scopes = [region for region in change.regions or ()
               if _tokens(facts, partial(covers_region, change=change, scope=region)) is None]
     if len(scopes) == len(change.regions or ()):
@@ -203,7 +204,7 @@ def _tokens(facts: Facts, covered: Callable[[Resource], bool]) -> tuple[int, ...
 
 
 def covers(resource: Resource, change: Change) -> bool:
-    """Whether the path lies within the resource as a whole. A region is only a part of its file."""
+    """Whether the path is within the resource as a whole. A region is only a part of its file."""
     if resource.kind == "glob":
         return change.scope.startswith(resource.scope) and globs.matches(
             resource.name, path_in(change.scope)
@@ -220,9 +221,9 @@ def covers_region(resource: Resource, change: Change, scope: str) -> bool:
 
 
 def unseen(changes: Iterable[Change], moved: Sequence[str]) -> list[str]:
-    """Changed paths where the target has something else than what the branch began from.
+    """Changed paths whose content on the target differs from the branch's starting commit.
 
-    A path also counts when what moved lies above or below it: a file that became a directory.
+    A path also counts if the moved one is above or below it: a file that became a directory.
     """
     if not moved:
         return []

@@ -2,7 +2,7 @@
 
 * Two leases conflict when they overlap, have different holders, and are not both shared. A lease
   that is shared by agreement allows writing, so only leases of the same agreement fit beside it.
-* A lease is dead when `now >= expires_at`, whoever looks. The sweep only tidies.
+* A lease is dead when `now >= expires_at`, for every reader. The sweep only tidies.
 * A new request may not pass an earlier waiter. The order is by priority, which rises with the time
   waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
   urgent requests cannot starve a patient one. A waiter that waits for the new requester itself to
@@ -19,12 +19,12 @@ from coordinator.rules.globs import overlaps
 from coordinator.words.clock import from_iso
 from coordinator.words.resource_names import Kind, Resource
 
-#: How the slots begin of a holder's further leases on copies in other working trees.
+#: The prefix of a holder's further slots, for copies in other working trees.
 TREE = "tree:"
 
 
 class Held(Protocol):
-    """What a decision needs of a live lease."""
+    """The facts about a live lease that a decision needs."""
 
     @property
     def locked_by(self) -> str: ...
@@ -48,7 +48,7 @@ def as_resource(name: str, kind: str, scope: str) -> Resource:
 
 
 def dead(expires_at: str, now: str) -> bool:
-    """Whether a lease with this expiry gives no right any more at `now` (both ISO text)."""
+    """Whether a lease with this expiry no longer gives a right at `now` (both ISO text)."""
     return now >= expires_at
 
 
@@ -63,13 +63,13 @@ def conflicts(
 
 
 def both_shared(mode: str, lease: Held, agreed: str | None = None) -> bool:
-    """Whether what is wanted in this mode, and by this agreement, goes beside the lease: both are
-    read, or all who hold them have agreed to write."""
+    """Whether a request in this mode, and by this agreement, fits beside the lease: both only read,
+    or all holders have agreed to write."""
     return mode == lease.mode == "shared" and lease.agreed_as == agreed
 
 
 def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
-    """What, with the scope, may exist once: the schema's own guard of one writer.
+    """The key that, with the scope, may exist once: the schema's own guard of one writer.
 
     Globs of one directory share a scope without overlapping, so their pattern is part of it.
     """
@@ -78,8 +78,8 @@ def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
 
 
 def slot_of_tree(slot: str, worktree: str | None) -> str:
-    """The same of one more lease, which a holder has beside its first one there: on the copy in
-    this working tree (None: the main one). The line's end is in no other exclusive slot."""
+    """The slot of a further lease that a holder has beside its first one: on the copy in this
+    working tree (None: the main one). No other exclusive slot has a line's end."""
     return f"{TREE}{worktree or ''}\n{slot}"
 
 
@@ -89,12 +89,13 @@ def is_of_tree(slot: str) -> bool:
 
 
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
-    """Place in line: smaller is served first. Waiting `age_step_ms` raises priority by one."""
+    """The place in the queue: smaller is served first. Waiting `age_step_ms` raises priority by
+    one."""
     aged = max(0, now_ms - from_iso(asked_at)) // age_step_ms
     return (-(priority + aged), asked_at)
 
 
 def renewed_until(now_ms: int, ttl_ms: int, max_until_ms: int, current_ms: int) -> int:
-    """The new expiry of a lease that is renewed now: never earlier than it was, never past
-    `max_until_ms` (so that aliveness alone does not hold a file for ever)."""
+    """The new expiry of a renewed lease: never earlier than before, never past `max_until_ms`, so
+    that aliveness alone does not hold a file for ever."""
     return max(current_ms, min(now_ms + ttl_ms, max_until_ms))

@@ -24,7 +24,7 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import Held, as_resource
 from coordinator.words.resource_names import Resource, path_of
 
-#: (state, verb) -> state. Only what is pending can be answered.
+#: (state, verb) -> state. Only a pending request can be answered.
 TRANSITIONS: dict[tuple[str, str], str] = {
     ("pending", "approve"): "approved",
     ("pending", "narrow"): "narrowed",
@@ -35,7 +35,7 @@ TRANSITIONS: dict[tuple[str, str], str] = {
 
 
 def covers(lease: Held, asked: Resource, mode: str) -> bool:
-    """Whether all of `asked`, in `mode`, lies within the right that `lease` gives."""
+    """Whether all of `asked`, in `mode`, is within the right that `lease` gives."""
     if lease.mode == "shared" and mode != "shared":
         return False
     held = as_resource(lease.file_path, lease.kind, lease.scope)
@@ -45,7 +45,7 @@ def covers(lease: Held, asked: Resource, mode: str) -> bool:
 
 
 def within(held: Resource, part: Resource) -> bool:
-    """Whether all of `part` lies within `held`: a file in a directory or among those of a glob, a
+    """Whether all of `part` is within `held`: a file in a directory or among those of a glob, a
     region in a file."""
     if held.kind == "glob":
         return held == part or (part.kind in ("file", "region") and overlaps(held, part))
@@ -55,8 +55,8 @@ def within(held: Resource, part: Resource) -> bool:
 
 
 def same_for_both(held: Resource, asked: Resource) -> bool:
-    """Whether two can share these: it is one file, with its regions, or one directory or glob. Of a
-    directory in which another has one file, no session could say who may write what."""
+    """Whether two can share these: they are one file, with its regions, or one directory or glob.
+    For a directory and one file in it no session could tell who may write what."""
     files = {held.kind, asked.kind} <= {"file", "region"}
     return held == asked or (
         files and path_of(held.name, held.kind) == path_of(asked.name, asked.kind))
@@ -65,13 +65,14 @@ def same_for_both(held: Resource, asked: Resource) -> bool:
 def no_longer_than(
     handed: Iterable[tuple[Held, str]], asked: Resource, mode: str
 ) -> str | None:
-    """Until when (ISO text) `asked` may be kept by whoever gets it past others in line.
+    """The latest time (ISO text) until which a holder that passes others in the queue may keep
+    `asked`.
 
     Args:
         handed: each lease that is handed on, with the instant past which it could not be renewed.
 
     Returns:
-        None where no lease that is handed on covers it: then nobody may be passed.
+        None if no lease that is handed on covers it: then no waiter may be passed.
     """
     kept = (until for lease, until in handed if covers(lease, asked, mode))
     return max(kept, default=None)

@@ -1,7 +1,7 @@
 """A unified diff applied to a text, exactly or not at all. Pure.
 
 The form is GNU diff's: hunks of ` `, `-` and `+` lines behind `@@ -a,b +c,d @@`. A hunk goes where
-its lines say, or to the one other place where its old lines stand; nothing is guessed beyond that.
+its lines say, or to the one other place with its old lines; nothing is guessed beyond that.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _end_of_file(patch: str, hunks: list[_Hunk]) -> None:
 
 
 def _place(lines: list[str], hunk: _Hunk, done: int, n: int) -> int:
-    """Where a hunk goes: at or behind `done`."""
+    """The place of a hunk: at or behind `done`."""
     size = len(hunk.old)
     expected = hunk.at - 1 if size else hunk.at
     if expected >= done and lines[expected : expected

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Ranked(NamedTuple):
-    """A task as it stands in the order: higher priorities first, then lower numbers."""
+    """A task in the order: higher priorities first, then lower numbers."""
 
     task: str
     priority: int
@@ -21,8 +21,8 @@ class Ranked(NamedTuple):
 
 def make_room(task: Ranked, earlier: Sequence[Ranked],
               later: Ranked | None) -> tuple[int, dict[str, int]]:
-    """The priority of a task that is to stand between those `earlier` than it (nearest first) and
-    the one right behind it; and of the earlier ones those that have to be raised for it."""
+    """The priority that puts a task between those `earlier` than it (nearest first) and the one
+    right behind it; and the new priorities of earlier ones that have to be raised for it."""
     first = earlier[0] if earlier else None
     candidates = [task.priority]
     candidates += [] if later is None else [later.priority, later.priority + 1]

@@ -10,16 +10,16 @@ from typing import Literal
 
 from coordinator.words.refusals import Code
 
-#: `none`; `widen` the plan by what it met, all at once; lease the file as a whole (`escalate`);
-#: make the change `afresh`, from the text as it is now; `correct` the text; hand it to a `person`.
+#: `none`; `widen` the plan by everything that it met; lease the file as a whole (`escalate`); make
+#: the change `afresh`, from the present text; `correct` the text; hand it to a `person`.
 Remedy = Literal["none", "widen", "escalate", "afresh", "correct", "person"]
-#: What follows from an outcome, in words that go after "so".
+#: The consequence of an outcome, in words for after "so".
 TOLD: dict[str, str] = {
     "widen": "more is leased", "escalate": "the whole file is leased",
     "afresh": "it is made afresh", "correct": "it is to be corrected",
     "person": "a person is next",
 }
-#: The outcome of what was written.
+#: The outcome of a successful write.
 COMMITTED = "COMMITTED"
 REMEDIES: dict[str, Remedy] = {
     COMMITTED: "none",
@@ -41,5 +41,5 @@ def remedy(outcome: str, rounds: int, rounds_max: int) -> Remedy:
 
 
 def describe_remedy(remedy: str) -> str:
-    """What follows from an outcome with this remedy, as the end of a sentence."""
+    """The consequence of an outcome with this remedy, as the end of a sentence."""
     return "" if remedy == "none" else f", so {TOLD.get(remedy, remedy)}"

@@ -8,12 +8,12 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
-#: (state, verb) -> state afterwards. What is not in a table is refused: BAD_TRANSITION.
+#: (state, verb) -> state afterwards. Every pair outside a table is refused: BAD_TRANSITION.
 Transitions = dict[tuple[str, str], str]
 
 
 def _make_life(waiting: str) -> Transitions:
-    """What every kind goes through, by the name that it has for waiting."""
+    """The transitions of every kind, by its name for waiting."""
     return {
         (waiting, "give"): "given",
         ("given", "fail"): waiting,
@@ -34,15 +34,15 @@ CHANGE_TRANSITIONS = _make_life("queued") | {
     ("given", "apply"): "done",
     ("given", "refuse"): "refused",
 }
-#: States in which nothing happens to a step or a change any more, unless a person acts.
+#: States in which a step or a change stays, unless a person acts.
 CLOSED = frozenset({"done", "refused", "dead", "dropped"})
-#: By how much a rest is longer or shorter than the next one's, at most.
+#: The most by which a rest varies, as a part of it.
 JITTER = 0.25
 
 
 class Limits(NamedTuple):
-    """How long a kind rests: after the first attempt (ms), at most (ms), and by how much more or
-    less (a part of 1)."""
+    """The rests of a kind: after the first attempt (ms), at most (ms), and their variation (a part
+    of 1)."""
 
     base_ms: int
     most_ms: int
@@ -50,14 +50,14 @@ class Limits(NamedTuple):
 
 
 def rest_ms(name: str, attempts: int, base_ms: int, most_ms: int, jitter: float = JITTER) -> int:
-    """How long `name` (an id) rests after its `attempts`-th attempt: doubled each time, bounded,
-    and more or less by up to `jitter`, so that many that failed together do not all come again
-    together. The same for the same id and attempt: no chance, and a replay decides as it did."""
+    """The rest of `name` (an id) after its `attempts`-th attempt: doubled each time, bounded, and
+    varied by up to `jitter`, so that many that failed together do not all return together. It
+    depends on id and attempt alone: a replay decides the same."""
     plain = min(most_ms, base_ms * (1 << min(max(attempts, 1) - 1, 30)))
     spread = zlib.crc32(f"{name} {attempts}".encode()) / 0xFFFFFFFF * 2 - 1
     return max(1, round(plain * (1 + jitter * spread)))
 
 
 def rest_after_failure(name: str, attempts: int, attempts_max: int, limits: Limits) -> int | None:
-    """How long `name` rests after an attempt that failed (ms); None: that was its last."""
+    """How long `name` rests after an attempt that failed (ms); None if that was its last."""
     return rest_ms(name, attempts, *limits) if attempts < attempts_max else None

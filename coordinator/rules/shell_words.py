@@ -11,11 +11,11 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-#: Of longer texts (characters) only the beginning is read.
+#: How many characters of a text are read.
 TEXT_MAX = 64 * 1024
-#: How deep a command within a command is read (`bash -c "sh -c '…'"`).
+#: How many levels of commands within commands are read (`bash -c "sh -c '…'"`).
 DEPTH_MAX = 5
-#: Words of the shell's own that stand before a command.
+#: Words of the shell's own before a command.
 KEYWORDS = frozenset({"{", "}", "!", "do", "then", "else", "elif", "if", "while", "until"})
 #: Programs that run another one: options of theirs that take a value, and how many words come
 #: before its name.
@@ -31,32 +31,32 @@ _RUNNERS: dict[str, tuple[frozenset[str], int]] = {
     "command": (frozenset(), 0), "builtin": (frozenset(), 0), "exec": (frozenset({"-a"}), 0),
     "nohup": (frozenset(), 0), "setsid": (frozenset(), 0), "time": (frozenset({"-f", "-o"}), 0),
 }
-#: What bash and zsh read as a test or as arithmetic, these read as commands.
+#: bash and zsh read this as a test or as arithmetic, these read it as commands.
 _PLAIN_SHELLS = frozenset({"sh", "dash", "ash"})
 _SIGNS = frozenset("();<>|&")
-#: Signs that are quoted, as long as the words are told apart; such letters are in no command.
+#: Replacements of quoted characters while the words are split; no command has such letters.
 _HIDDEN = {ord(sign): 0xF8E0 + position for position, sign in enumerate("();<>|&[]")}
 _SHOWN = {hidden: sign for sign, hidden in _HIDDEN.items()}
-#: What is nothing but arithmetic: operands with operators between them.
+#: Pure arithmetic: operands with operators between them.
 _ARITHMETIC = re.compile(r"(?!.*[\w$] +[\w$])[\w $+*/%<>=!&|^~?:,-]*")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash"})
 _ASSIGNED = re.compile(r"[A-Za-z_]\w*\+?=")
-#: The mark of a here-document, at the place where it is read.
+#: The mark of a here-document, in the place of its use.
 _HEREDOC = re.compile(r"""<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([\w.]+))""")
 _SUBSTITUTED = re.compile(r"\$\(([^()]+)\)")
 _BACKTICKS = re.compile("`([^`]*)`")
 
 
 class Sign(str):
-    """What the shell reads as a sign of its own (`>`, `;`): no quoted word of the same letters."""
+    """A character of the shell's own (`>`, `;`), unlike a quoted word of the same letters."""
 
     __slots__ = ()
 
 
 def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterator[list[str]]:
-    """The words of each simple command, in order, without what stands before its name (settings of
+    """The words of each simple command, in order, without those before its name (settings of
     variables, `sudo`, `timeout 60`). Redirections in it are `Sign`s, without the number before
-    them. What cannot be split (an open quote) ends the reading of its line.
+    them. An unreadable part (an open quote) ends the reading of its line.
 
     Args:
         plain: a plain `sh` runs it, which knows neither `[[ a > b ]]` nor `((a > b))`.
@@ -87,7 +87,7 @@ def simple_commands(command: str, depth: int = 0, plain: bool = False) -> Iterat
 
 
 def tokens_of(line: str) -> list[str]:
-    """The words and signs of a line, as far as it can be split."""
+    """The words and operators of a line, as far as it can be split."""
     lexer = shlex.shlex(_hidden(line), posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -102,8 +102,8 @@ def tokens_of(line: str) -> list[str]:
 
 
 def _hidden(line: str) -> str:
-    """The line with other letters in place of signs that are quoted, and without the numbers of
-    what is redirected."""
+    """The line with other letters in place of quoted operators, and without the numbers of
+    redirections."""
     if any(chr(letter) in line for letter in _SHOWN):
         return line
     result: list[str] = []
@@ -131,7 +131,7 @@ def _hidden(line: str) -> str:
 
 
 def _end_of_test(tokens: Sequence[str], position: int, before: Sequence[str]) -> int:
-    """Behind `[[ … ]]` that begins here, where nothing in it is run; 0: it is none."""
+    """The place behind the `[[ … ]]` that begins here, if nothing in it is run; otherwise 0."""
     if before or tokens[position] != "[[" or not isinstance(tokens[position], Sign):
         return 0
     for end, word in enumerate(tokens[position:], position):
@@ -158,7 +158,7 @@ def _end_of_arithmetic(tokens: Sequence[str], position: int, before: Sequence[st
 
 
 def separates(word: str) -> bool:
-    """Whether these signs end a command; several may stand side by side: `);`."""
+    """Whether these characters end a command; several may be side by side: `);`."""
     if not isinstance(word, Sign) or not set(word) <= _SIGNS:
         return False
     return "(" in word or ")" in word or not {"<", ">"}.intersection(word)
@@ -180,7 +180,7 @@ def _walk_command(words: list[str], depth: int, plain: bool) -> Iterator[list[st
 
 
 def _given_to_a_shell(words: Sequence[str]) -> str:
-    """What a shell is to run as text."""
+    """The text that a shell runs as a command."""
     if words and words[0] == "eval":
         return " ".join(words[1:])
     if words and words[0].rpartition("/")[2] in _SHELLS:
@@ -191,7 +191,7 @@ def _given_to_a_shell(words: Sequence[str]) -> str:
 
 
 def lines_of(text: str) -> Iterator[str]:
-    """Its lines, split where no quote is open; without the bodies of here-documents."""
+    """The lines of a text, split outside of quotes; without the bodies of here-documents."""
     quote, start, position = "", 0, 0
     ends: list[tuple[str, bool]] = []
     while position < len(text):
@@ -224,7 +224,7 @@ def _is_at_word(text: str, start: int, position: int) -> bool:
 
 
 def _after(text: str, position: int, ends: Sequence[tuple[str, bool]]) -> int:
-    """Where the text goes on after these here-documents."""
+    """The place in the text after these here-documents."""
     for end, stripped in ends:
         while position < len(text):
             line, _, _ = text[position:].partition("\n")
@@ -235,13 +235,13 @@ def _after(text: str, position: int, ends: Sequence[tuple[str, bool]]) -> int:
 
 
 def program_words(words: list[str]) -> list[str]:
-    """Without what stands before the program's own name; that without its folder, if it is one of
+    """The words from the program's own name on; the name without its folder, if it is one of
     programs."""
     position = 0
     while position < len(words):
         word = words[position]
         runner = _RUNNERS.get(word.rpartition("/")[2])
-        if word == "!" or _ASSIGNED.match(word):  # (`time !` is said, too)
+        if word == "!" or _ASSIGNED.match(word):  # also in `time !`
             position += 1
         elif runner is not None:
             position = _after_runner(words, position + 1, *runner)
@@ -249,14 +249,15 @@ def program_words(words: list[str]) -> list[str]:
             break
     if position >= len(words):
         return []
-    if redirects(words[position]):  # they may stand before the name, too
+    if redirects(words[position]):  # they may come before the name, too
         return [*program_words(words[position + 2 :]), *words[position : position + 2]]
     folder, _, name = words[position].rpartition("/")
     return [name if folder.endswith("bin") else words[position], *words[position + 1 :]]
 
 
 def redirects(word: str) -> bool:
-    """Whether it is the sign of a redirection, so that the next word is no word of the command."""
+    """Whether it is the operator of a redirection, so that the next word is no word of the command.
+    """
     return isinstance(word, Sign) and ("<" in word or ">" in word)
 
 

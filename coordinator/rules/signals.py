@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-#: What coord and its agents mean by these words; any other word may be used beside them.
+#: The meanings of these words for coord and its agents; any other word may be used beside them.
 MEANINGS = {
     "takeup_interest": "somebody would like to take this up",
     "saturation": "enough work on it as it is",
@@ -32,16 +32,16 @@ HALF_LIFE_MIN_MS, HALF_LIFE_MAX_MS = 1_000, 7 * 86_400_000
 
 
 def strength_at(strength: float, half_life_ms: int, age_ms: int) -> float:
-    """What is left of a hint after `age_ms`. A clock that went back makes none stronger."""
+    """The rest of a hint's strength after `age_ms`. A clock that went back makes none stronger."""
     return strength * math.exp2(-max(0, age_ms) / half_life_ms)
 
 
 def added(left: float, more: float) -> float:
-    """A hint to which somebody adds."""
+    """A hint's strength after an addition."""
     return min(STRENGTH_MAX, left + more)
 
 
 def bias(hints: Iterable[tuple[str, float]], weights: Mapping[str, float]) -> float:
-    """How hints (name, strength now) order a task among others of its priority: higher is sooner.
-    Rounded: what differs by less than a thousandth is decided by age."""
+    """The weight of hints (name, strength now) on the order of a task among others of its priority:
+    higher is sooner. Rounded, so that age decides differences below a thousandth."""
     return round(sum(weights.get(name, 0.0) * strength for name, strength in hints), 3)

@@ -10,7 +10,7 @@ from typing import Any
 
 #: Versions of a key that are kept, the newest.
 VERSIONS_KEPT = 100
-#: Versions that are over that are removed so many at a time: a look for each write costs as much.
+#: How many old versions are removed at a time, because a look for each write costs as much.
 TRIM_EVERY = 16
 
 

@@ -20,8 +20,8 @@ Strategy = Literal["pessimistic", "optimistic", "isolated"]
 
 
 def strategy_of(asked: Resource, by_glob: Mapping[str, Strategy], fold_case: bool) -> Strategy:
-    """The strategy of a file, a directory, a region (its file's) or a key; of a glob it is always
-    pessimistic, for it may stand for files of several strategies."""
+    """The strategy of a file, a directory, a region (its file's) or a key. A glob is always
+    pessimistic, because it may match files of several strategies."""
     chosen: Strategy = "pessimistic"
     if asked.kind == "glob":
         return chosen

@@ -1,10 +1,10 @@
 """Which finished work breaks a command: what is verified together, and which task a failure is
 attributed to. Pure.
 
-`units` divides the work of done tasks into pieces that stand or fall together, in order. `search`
-is the whole course of one verification. It asks for runs of the command on the base with some units
-on top, and ends in `Findings`. One failure blames nobody: the suspect has to fail a second time,
-and what lies below it has to pass a second time.
+`units` divides the work of done tasks into pieces that pass or fail together, in order. `search` is
+the whole course of one verification. It asks for runs of the command on the base with some units on
+top, and ends in `Findings`. One failure is not enough for blame: the suspect has to fail a second
+time, and everything below it has to pass a second time.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
-#: What a run of the command has told. `untold`: it could not be run, or was stopped.
+#: The result of a run of the command. `untold`: it could not be run, or was stopped.
 Told = Literal["passed", "failed", "untold"]
-#: good: all of it passes. broken: somebody's work breaks it, and the rest was gone on with. base:
-#: it fails without any of it. committed: what belongs to no task breaks it. flaky: it contradicted
-#: itself. untold: it could not be run.
+#: good: all of it passes. broken: some work breaks it, and the verification continued with the
+#: rest. base: it fails without any of it. committed: what belongs to no task breaks it. flaky: it
+#: contradicted itself. untold: it could not be run.
 Outcome = Literal["good", "broken", "base", "committed", "flaky", "untold"]
 
 
 class Work(NamedTuple):
-    """What a task had left when it was done.
+    """The work that a task had left when it was done.
 
     Attributes:
         n: its number; work is in the order of these.
         task: whose it is.
-        state: waiting, good (it is in the base), broken, or held (it lies on top of broken work).
+        state: waiting, good (it is in the base), broken, or held (it is on top of broken work).
         because: of held and broken work: the task whose repair it waits for.
         files: paths that it changes.
     """
@@ -41,14 +41,14 @@ class Work(NamedTuple):
 
 
 class Unit(NamedTuple):
-    """What stands or falls together.
+    """Works that pass or fail together.
 
     Attributes:
         works: numbers of finished work, in order; none for what was committed by hand.
-        task: whom it is put down to; None: nobody.
+        task: the task to blame; None: none.
         files: paths that it changes.
-        above: a task whose broken work, which nobody has repaired yet, lies in the same files: so
-            it may fail for that one's sake, and is never blamed.
+        above: a task whose broken work, not repaired yet, is in the same files: so this may fail
+            because of it, and is never blamed.
         parts: of a repair that has work of others on top: its own work, then that of each other.
         commit: of what was committed by hand: the last of these commits.
     """
@@ -62,12 +62,12 @@ class Unit(NamedTuple):
 
     @property
     def layers(self) -> tuple[Unit, ...]:
-        """What of it is judged by itself: its own work first, then what lies on top."""
+        """The parts that are judged separately: its own work first, then the works on top."""
         return self.parts if self.parts and self.above is None else (self,)
 
 
 class Findings(NamedTuple):
-    """What a verification has come to.
+    """The result of a verification.
 
     Attributes:
         good: units that the command passes with, in order; they are in the next base.
@@ -84,8 +84,8 @@ class Findings(NamedTuple):
 
 
 def units(works: Iterable[Work]) -> list[Unit]:
-    """The units of what waits, in order. A task that was found to break the command and is done
-    again stands or falls with its earlier work, and with all that lies on top of that."""
+    """The units of the waiting works, in order. A task that broke the command and is done again is
+    judged with its earlier work, and with everything on top of that."""
     in_order = sorted(works)
     spoilt = [(work.n, str(work.because), work.files) for work in in_order
               if work.state in ("broken", "held")]
@@ -110,7 +110,7 @@ def units(works: Iterable[Work]) -> list[Unit]:
 
 def _find_repairs(waiting: Iterable[Work], spoilt: Sequence[tuple[int, str, frozenset[str]]]
                   ) -> dict[str, int]:
-    """Task -> the first of its works that comes after what it has to repair."""
+    """Task -> the first of its works after the one that it has to repair."""
     repairs: dict[str, int] = {}
     for work in waiting:
         if any(because == work.task and n < work.n for n, because, _ in spoilt):
@@ -120,8 +120,8 @@ def _find_repairs(waiting: Iterable[Work], spoilt: Sequence[tuple[int, str, froz
 
 def _find_repaired(task: str | None, n: int, in_order: Iterable[Work],
                    joined: Mapping[str, list[Work]]) -> list[Work]:
-    """What is judged with the repair of a task, which is the work `n`: what it left before, and
-    what lies on top of that."""
+    """The works that are judged with the repair of a task, the work `n`: its earlier ones, and
+    those on top of them."""
     if task is None:
         return []
     earlier = [work for work in in_order if work.n < n and work.because == task]
@@ -146,13 +146,13 @@ def _find_unit(works: Sequence[Work], task: str) -> Unit:
 
 def superseded(files: Mapping[int, frozenset[str]], n: int,
                there: Iterable[int]) -> frozenset[str]:
-    """Of a work: the files in which later work lies on top of it that is `there` before it. What
-    that left is the newer content, and has these changes in it."""
+    """The files of a work that later work, `there` before it, has on top. The later content is
+    newer, and includes these changes."""
     return frozenset[str]().union(*(files[other] for other in there if other > n))
 
 
 def meets(units: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of paths have one in common, or one that lies below one of the other."""
+    """Whether two sets of paths have one in common, or one below a path of the other."""
     return not (_with_above(units).isdisjoint(other) and units.isdisjoint(_with_above(other)))
 
 
@@ -164,8 +164,8 @@ Runs = Generator[tuple[Unit, ...], Told, Any]
 
 
 def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findings]:
-    """The course of a verification. Yields the units that the command is to be run with, on top of
-    the base and in this order; is sent what that told; returns what it came to.
+    """The course of a verification. Yields the units to run the command with, on top of the base
+    and in this order; is sent the result; returns the findings.
 
     Of n units one that breaks the command is found by about log2(n) + 4 runs.
     """
@@ -207,7 +207,7 @@ def search(sequence: Sequence[Unit]) -> Generator[tuple[Unit, ...], Told, Findin
 
 @dataclass(slots=True)
 class _Course:
-    """What a verification has come to so far, as in `Findings`."""
+    """The findings of a verification so far, as in `Findings`."""
 
     good: list[Unit] = field(default_factory=list)
     broken: list[Unit] = field(default_factory=list)
@@ -219,7 +219,7 @@ class _Course:
                         suspect if outcome in ("committed", "flaky") else None)
 
     def blame(self, task: str, own: Unit, on_top: list[Unit], left: list[Unit]) -> list[Unit]:
-        """Put a failure down to a task's own work; what is left to be tried."""
+        """Blame a failure on a task's own work. Returns what is left to be tried."""
         if own.above is None:
             self.broken.append(own)
         else:
@@ -230,7 +230,8 @@ class _Course:
 
 
 def _try_base(anything_left: bool) -> Runs:
-    """Run the base alone: what that comes to; None: it stands, and something on top fails."""
+    """Run the base alone. Returns the outcome; None if the base passes, so something on top fails.
+    """
     result = yield ()
     if result == "failed":
         again = yield ()
@@ -242,8 +243,8 @@ def _try_base(anything_left: bool) -> Runs:
 
 def _find_suspect(good: Sequence[Unit], left: Sequence[Unit]
                   ) -> Generator[tuple[Unit, ...], Told, tuple[int, Outcome | None]]:
-    """How many of these have to be there for the command to fail, and why it is in doubt that the
-    last of them breaks it; None: it does."""
+    """How many of these make the command fail, and why it is in doubt that the last of them breaks
+    it; None if it does."""
     high = yield from _bisect(good, left)
     if high is None:
         return 0, "untold"
@@ -251,8 +252,7 @@ def _find_suspect(good: Sequence[Unit], left: Sequence[Unit]
 
 
 def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
-    """How many of these have to be there, at the least, for the command to fail; None: a run told
-    nothing."""
+    """The least number of these that makes the command fail; None if a run had no result."""
     low, high = 0, len(left)  # the first `low` of them pass, the first `high` do not
     while high - low > 1:
         middle = (low + high) // 2
@@ -264,8 +264,8 @@ def _bisect(good: Sequence[Unit], left: Sequence[Unit]) -> Runs:
 
 
 def _try_suspect(good: Sequence[Unit], upto: Sequence[Unit]) -> Runs:
-    """Run it once more with the last of these, and without it: why it is in doubt; None: it is what
-    breaks the command."""
+    """Run it once more with the last of these, and without it. Returns why it is in doubt; None if
+    it breaks the command."""
     again = yield (*good, *upto)
     without: Told = "untold"
     if again == "failed":
@@ -276,7 +276,7 @@ def _try_suspect(good: Sequence[Unit], upto: Sequence[Unit]) -> Runs:
 
 
 def _split_spoilt(left: Sequence[Unit], files: frozenset[str]) -> tuple[list[Unit], list[Unit]]:
-    """Those that are apart from these files, and those that build on them, or on one that does."""
+    """The units that are apart from these files, and those that build on them, directly or not."""
     apart, spoilt = [], []
     for unit in left:
         if meets(unit.files, files):

@@ -1,4 +1,4 @@
-"""Whether a write would be based on content that somebody has replaced meanwhile. Pure."""
+"""Whether a write would be based on content that others have replaced meanwhile. Pure."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """What is known of one file when an agent is about to write it. Hashes; None: no such file."""
+    """The facts about one file when an agent is about to write it. Hashes; None: no such file."""
 
     read: str | None
-    """What the agent last read or wrote."""
+    """The content that the agent last read or wrote."""
     now: str | None
-    """What is there."""
+    """The present content."""
     last: str | None
     """The newest content whose writer was looked for."""
     last_by: str | None
-    """That writer, as far as a lease told."""
+    """That writer, if a lease tells it."""
     partial: bool
-    """Whether the agent has written regions of it since, of which the rest had changed meanwhile:
-    what is there is its writing then, and yet it does not know all of it."""
+    """Whether the agent has written regions of it since, while the rest had changed: the present
+    content is its writing then, and yet it does not know all of it."""
     held_since_read: bool
-    """Whether the agent has had the exclusive lease ever since it read: nobody else could lawfully
-    have changed it, so what changed it is the agent's own doing."""
+    """Whether the agent has had the exclusive lease ever since it read: no other could lawfully
+    have changed it, so any change is the agent's own."""
     by_others: bool = False
-    """But it is known that it was not: what is there was made by somebody else, or while nothing of
-    the agent's session ran."""
+    """Known exception: the present content is by another, or is from a time without a process of
+    the agent's session."""
 
 
 def replaced(knowledge: Known, agent: str) -> bool:
-    """Whether what the agent has in mind is not what is there, by somebody else's doing."""
+    """Whether the agent's knowledge is out of date because of others."""
     if knowledge.read == knowledge.now:
         return False
     if knowledge.last == knowledge.now and knowledge.last_by == agent and not knowledge.partial:
@@ -61,8 +61,7 @@ DIFFERENT_MAX = 2_000
 
 def lost(before: str, after: str, now: str) -> bool:
     """Whether a content lacks the edit that made `after` of `before`, whatever else it has: lines
-    that the edit brought stand there no more, or, where it brought none, all that it took away is
-    back."""
+    that the edit brought are gone, or, if it brought none, all that it took away is back."""
     old, new, here = (text.splitlines() for text in (before, after, now))
     came = {position for position in range(len(new)) if new[position].strip()} - _matching(new, old)
     if came:
@@ -72,7 +71,7 @@ def lost(before: str, after: str, now: str) -> bool:
 
 
 def _matching(lines: Sequence[str], others: Sequence[str]) -> set[int]:
-    """The places of lines that stand in another text, too, in the same order."""
+    """The places of lines that another text has, too, in the same order."""
     first = 0
     while first < min(len(lines), len(others)) and lines[first] == others[first]:
         first += 1
@@ -109,13 +108,13 @@ def violated(seen: Watched) -> bool:
 
 #: Lines around a difference that must have been shown with it.
 AROUND = 3
-#: What programs put before a line that they number (`cat -n`, `nl`, `grep -n`).
+#: The prefix of lines that programs number (`cat -n`, `nl`, `grep -n`).
 _NUMBER = re.compile(r"^[ \t]*[0-9]+[ \t:|-]", re.MULTILINE)
 
 
 def shown(before: str, now: str, output: str) -> bool:
-    """Whether a text that was printed tells how a file is now to whoever knew it as `before`: all
-    between the first and the last line that differ, with the lines around, stands in it."""
+    """Whether a printed text shows the present file to a reader who knew it as `before`: it
+    contains everything between the first and the last differing line, with the lines around."""
     old, new = before.splitlines(), now.splitlines()
     first = 0
     while first < min(len(old), len(new)) and old[first] == new[first]:

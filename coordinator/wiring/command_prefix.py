@@ -1,18 +1,18 @@
-"""What an agent's CLI puts before its commands, where it can: they run in its session then.
+"""The program that an agent's CLI can put before its commands, so that they run in its session.
 
-Owns one small program for each repository (and one for all), in the user's own folder, so that it
-outlives neither coord nor the repository's `.coord`: where one of them is gone, and where the
-process belongs to no agent, the command runs as it came. The CLI judges commands as its model wrote
-them; this stands only before what it starts. (Claude Code: `CLAUDE_CODE_SHELL_PREFIX`. It hands the
-text for a shell over as one word, also that of a hook; the words of a server one by one.)
+The module owns one small program for each repository (and one for all), in the user's own folder.
+If coord or the repository's `.coord` is gone, or if the process belongs to no agent, the command
+runs unchanged. The CLI judges commands as its model wrote them; the program comes only before what
+it starts. Claude Code has `CLAUDE_CODE_SHELL_PREFIX`: it hands the text for a shell over as one
+word, also that of a hook, and the words of a server one by one.
 
 The commands that an agent's settings name for its hooks, as its shell reads them.
 
-Owns their words, and what they come to where this installation of coord is gone, or cannot be run
-any more (`uv tool uninstall coord`, `pip uninstall coord`, an interpreter that the distribution has
-replaced, a disk that allows no programs): the hook before a tool stops the tool, for nobody could
-say whose file it writes; every other hook lets pass, for it stops nothing but a person. Where the
-repository has no `.coord` any more nothing is stopped. Runs nothing.
+The module owns their words, and their effect if this installation of coord is gone or cannot run
+(`uv tool uninstall coord`, `pip uninstall coord`, an interpreter that the distribution has
+replaced, a disk that allows no programs). The hook before a tool stops the tool, because the holder
+of its files is unknown. Every other hook lets pass, because it would only stop a person. In a
+repository without a `.coord` nothing is stopped. The module runs nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ done\
 
 
 def place(root: Path | None) -> Path:
-    """Where the program for this repository lies; None: for all of them."""
+    """The place of the program for this repository; None: for all of them."""
     folder = shims.folder().parent / "command-prefixes"
     if root is None:
         return folder / "any"
@@ -63,7 +63,7 @@ def place(root: Path | None) -> Path:
 
 
 def is_wired(profile: Profile, root: Path | None) -> bool:
-    """Whether it stands before the commands of this agent: its settings have it, and it is made."""
+    """Whether the prefix is before this agent's commands: its settings have it, and it exists."""
     return place(root).exists() and any(
         "{prefix}" in piece.value for entry in profile.wire for piece in entry.set)
 
@@ -75,7 +75,7 @@ def can_be(root: Path | None) -> bool:
 
 
 def make(root: Path | None, hook: Path) -> None:
-    """Write it, or put right what an older version has written.
+    """Write it, or replace what an older version has written.
 
     Raises:
         OSError.
@@ -96,7 +96,7 @@ def remove(root: Path | None) -> None:
     with suppress(OSError):
         place(root).unlink()
         place(root).parent.rmdir()
-        place(root).parent.parent.rmdir()  # coord's own, too, where nothing else is in it
+        place(root).parent.parent.rmdir()  # also coord's own, if it is empty
 
 
 #: The program that hooks run.
@@ -108,9 +108,9 @@ _GONE = ("coord: its hook cannot run, because coord or its Python is gone from t
          "again, or takes it out: the folder .coord, and what names _hook.py in the settings of "
          "this agent.")
 _AS_JSON = f'{{"permissionDecision":"deny","permissionDecisionReason":"{_GONE}"}}'
-#: What a shell does once the hook has failed: PYTHON HOOK FOLDER WORDS. Where both of the first
-#: work, the hook has said why by itself. (Without single quotes and backslashes: fish reads it,
-#: too. What the agent writes to it is read, so that the agent does not fail at that instead.)
+#: The shell's reaction to a failed hook: PYTHON HOOK FOLDER WORDS. If both of the first work, the
+#: hook has said why by itself. It has no single quotes and backslashes, because fish reads it, too.
+#: It reads the agent's input, so that the agent does not fail at that instead.
 _FIND = ('for at in "$PWD" "$(git rev-parse --path-format=absolute --git-common-dir 2>/dev/null)"; '
          'do while [ -n "$at" ] && [ ! -d "$at/.coord" ]; do at="${at%/*}"; done; '
          '[ -z "$at" ] || break; done; [ -n "$at" ] || exit 0; ')

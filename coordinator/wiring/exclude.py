@@ -1,8 +1,8 @@
 """Settings files that coord has made in a repository, kept out of its commits.
 
-They name the interpreter and paths of one machine. Owns a few marked lines in `.git/info/exclude`,
-which is of this clone only; a file that git tracks, or that was a person's before, gets none.
-Taking the lines out gives the file back as it was.
+They name the interpreter and paths of one machine. The module owns a few marked lines in
+`.git/info/exclude`, which is of this clone only. A file that git tracks, or that a person had
+before, gets none. Taking the lines out gives the file back as it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
 _SAYS = ": settings of this machine; `coord init --remove` takes these lines out\n"
-#: The second form stands after a last line that had no end, and takes that end away again.
+#: The second form follows a last line without a newline, and removes the newline again.
 _BEGIN, _BEGIN_JOINED, _END = "# >>> coord" + _SAYS, "\n# +>> coord" + _SAYS, "# <<< coord\n"
 
 
@@ -36,8 +36,7 @@ def untracked(root: Path, files: Iterable[Path]) -> list[str]:
 
 
 def put_in(root: Path, files: Iterable[Path]) -> list[str]:
-    """Let git pass over these files, where it neither tracks nor ignores them; which ones those
-    are.
+    """Make git ignore those of these files that it neither tracks nor ignores, and return them.
 
     Raises:
         Refusal: STORAGE.
@@ -58,7 +57,8 @@ def take_out(root: Path, files: Iterable[Path]) -> None:
 
 
 def _split(text: str) -> tuple[str, str, str, str]:
-    """What stands before coord's block, how that begins or would, what is in it, and behind it."""
+    """The text before coord's block, the block's beginning (present or future), its content, and
+    the text behind it."""
     begin = next((name for name in (_BEGIN, _BEGIN_JOINED) if name in text), "")
     if begin and _END in text.partition(begin)[2]:
         head, _, rest = text.partition(begin)

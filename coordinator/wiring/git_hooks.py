@@ -30,7 +30,7 @@ from coordinator.words.refusals import Code, Refusal
 HOOKS = ("pre-commit", "pre-push")
 #: Asks whether a commit concerns nobody else, before the whole check is started.
 _QUICK = Path(__file__).resolve().parent.parent / "_pre_commit.sh"
-#: What the guard runs: it may be gone, while its Python is there.
+#: The guard's program. It may be gone while its Python is there.
 _PROGRAM = _QUICK.parent / "git_guard/__main__.py"
 #: The folder, beside the hooks, that keeps hooks which are no shell scripts.
 KEPT = "coord-kept"
@@ -39,7 +39,7 @@ _BY_HAND = "by hand: "
 State = Literal["guarded", "missing", "old", "not executable"]
 
 _BEGIN, _END = b"# >>> coord guard", b"# <<< coord guard\n"
-#: What stands before its lines in a file that is wholly coord's.
+#: The line before coord's lines in a file that is wholly coord's.
 _FIRST = b"#!/bin/sh\n"
 _WHOLE = b" (the whole file is its)"
 _SHELLS = re.compile(
@@ -59,7 +59,7 @@ class Hook(msgspec.Struct, frozen=True):
 
     @property
     def kept(self) -> Path:
-        """Where the hook that was there lies, if it is called from ours."""
+        """The place of the earlier hook, if ours calls it."""
         return self.path.parent / KEPT / self.name
 
     def state(self) -> State:
@@ -72,7 +72,7 @@ class Hook(msgspec.Struct, frozen=True):
         return "guarded" if self._lines(_WHOLE in now) in now else "old"
 
     def shown(self, *, remove: bool = False) -> str:
-        """What `install` (or `remove`) would change, as a unified diff; empty if nothing."""
+        """The changes that `install` (or `remove`) would make, as a unified diff; empty if none."""
         now = _bytes(self.path)
         after = self._removed(now) if remove else self._installed(now)
         old, new = ([] if data is None
@@ -84,13 +84,13 @@ class Hook(msgspec.Struct, frozen=True):
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
     def _removed(self, now: bytes | None) -> bytes | None:
-        """What is there without ours."""
+        """The hook without our lines."""
         if now is None or _BEGIN not in now or _END not in now:
             return now
         return _without(now) if _is_more(now) else _bytes(self.kept)
 
     def _installed(self, now: bytes | None) -> bytes | None:
-        """What is there with ours."""
+        """The hook with our lines."""
         if self.state() == "guarded":
             return now
         if now is not None and _BEGIN in now and _END in now:
@@ -202,14 +202,14 @@ class Hook(msgspec.Struct, frozen=True):
 
 
 def puts_aside(folder: Path) -> bool:
-    """Whether git's commit hook in this folder may put work that is not committed aside for a
-    while, as far as its words tell: a hook manager, or a script that stashes. The words stand in
-    the script that is asked first."""
+    """Whether git's commit hook in this folder may put uncommitted work aside for a while, judged
+    by its words: a hook manager, or a script that stashes. The words are in the script that is
+    asked first."""
     match = re.search(rb"^aside='(.*)'$", _QUICK.read_bytes(), re.MULTILINE)
     assert match is not None, "it has them"
     words = re.compile(match[1])
     for path in (folder / "pre-commit", folder / KEPT / "pre-commit",
-                 folder.parent / "pre-commit"):  # (husky's scripts lie above its hooks)
+                 folder.parent / "pre-commit"):  # husky's scripts lie above its hooks
         text = _bytes(path)
         if text is not None and words.search(_without(text) if _BEGIN in text else text):
             return True
@@ -224,8 +224,8 @@ def is_of_the_repository(path: Path) -> bool:
 
 
 def find_hooks(place: Path, here: WorkTree | None = None) -> list[Hook]:
-    """The hooks of the repository at `place`, where git itself looks for them. One that each
-    worktree has of its own (a relative `core.hooksPath`) counts once for each that has the folder.
+    """The hooks of the repository at `place`, in git's own folder for them. With a relative
+    `core.hooksPath`, each worktree that has the folder counts.
 
     Args:
         here: the working tree around `place`, where it is known.
@@ -351,7 +351,7 @@ def shared(place: Path, hooks: list[Hook]) -> str:
 
 
 def remarks(place: Path, hooks: list[Hook]) -> list[str]:
-    """What a person should know of where the hooks lie."""
+    """What a person should know about the place of the hooks."""
     result = []
     text = git_repository.maybe("config", "--show-scope", "--get", "core.hooksPath", cwd=place)
     scope = text.split()[0] if text else ""

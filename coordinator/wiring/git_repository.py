@@ -30,7 +30,7 @@ _NOTHING = frozenset("0")
 
 
 class Push(msgspec.Struct, frozen=True):
-    """One line of what a pre-push hook is told: a ref, what it will be and what it was there."""
+    """One line of a pre-push hook's input: a ref, its new value and its value at the remote."""
 
     ref: str
     local: str
@@ -38,7 +38,7 @@ class Push(msgspec.Struct, frozen=True):
 
 
 def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> bytes:
-    """What git prints; in this environment, or in ours.
+    """The output of git, run in this environment or in ours.
 
     Raises:
         Refusal: STORAGE, with what git said.
@@ -63,7 +63,7 @@ def git(*args: str, cwd: Path | None = None, env: dict[str, str] | None = None) 
 
 
 def maybe(*args: str, cwd: Path | None = None) -> str | None:
-    """What git prints, without the final newline; None when it fails."""
+    """The output of git, without the final newline; None if it fails."""
     try:
         return os.fsdecode(git(*args, cwd=cwd)).removesuffix("\n")
     except Refusal:
@@ -87,8 +87,8 @@ class WorkTree(NamedTuple):
 
     @staticmethod
     def of(place: Path) -> WorkTree | None:
-        """The working tree around `place`; None outside of one, or where its name cannot be told
-        from the next (it has a line's end in it)."""
+        """The working tree around `place`. None outside of one, or if a newline in its name makes
+        the name ambiguous."""
         text = maybe("rev-parse", "--show-toplevel", "--git-dir", "--git-common-dir", "--git-path",
                      "hooks", cwd=place)
         parts = text.split("\n") if text else []
@@ -96,7 +96,7 @@ class WorkTree(NamedTuple):
             return None
         top, own, common, hooks = (Path(os.path.realpath(place / part)) for part in parts)
         if top != Path(os.path.realpath(place)):
-            # A relative `core.hooksPath` is told as it stands there, and meant from the top.
+            # git prints a relative `core.hooksPath` as it is set, but means it from the top.
             again = maybe("rev-parse", "--git-path", "hooks", cwd=top)
             if again is None:
                 return None
@@ -151,7 +151,7 @@ def unstaged(place: Path) -> list[str]:
 
 
 def content(place: Path, name: str) -> bytes | None:
-    """What git has under a name (`HEAD:PATH`; `:PATH` for the index); None where it has nothing."""
+    """git's content of a name (`HEAD:PATH`; `:PATH` for the index); None if it has none."""
     try:
         return git("cat-file", "blob", name, cwd=place)
     except Refusal:
@@ -159,7 +159,7 @@ def content(place: Path, name: str) -> bytes | None:
 
 
 def saved(place: Path, path: str) -> bytes | None:
-    """The file in the working tree; None where there is none that can be read."""
+    """The file in the working tree; None if none can be read."""
     from coordinator.files.beneath import snapshot_real  # only `git commit FILE` asks for it
 
     try:
@@ -169,7 +169,7 @@ def saved(place: Path, path: str) -> bytes | None:
 
 
 def pushes(text: str) -> list[Push]:
-    """The lines of a pre-push hook's input; what is deleted there is left out."""
+    """The lines of a pre-push hook's input, without deletions."""
     result = []
     for line in text.splitlines():
         words = line.rsplit(" ", 3)
@@ -179,7 +179,8 @@ def pushes(text: str) -> list[Push]:
 
 
 def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
-    """Files that the commits to be pushed changed since an instant -> when last (Unix seconds)."""
+    """The files that the pushed commits changed since an instant -> the last change (Unix seconds).
+    """
     has_remote = not set(push.remote) <= _NOTHING and maybe(
         "cat-file", "-e", f"{push.remote}^{{commit}}", cwd=place) is not None
     without = [f"^{push.remote}"] if has_remote else ["--not", f"--remotes={remote}"]
@@ -198,15 +199,14 @@ def changed(place: Path, push: Push, remote: str, since: str) -> dict[str, int]:
 
 
 def before(place: Path, commit: str, at_s: int) -> str | None:
-    """The last commit up to this one that was made before an instant (Unix seconds); None: there is
-    none."""
+    """The last commit up to this one from before an instant (Unix seconds); None if none is."""
     text = maybe("rev-list", "-1", f"--before=@{at_s - 1}", commit, "--", cwd=place)
     return (text or "").strip() or None
 
 
 def unfinished(place: Path, commit: str, paths: Sequence[str]) -> set[str]:
-    """Those of these files that look otherwise in the working tree at `place` than in the commit.
-    That may be another one than the hook's own."""
+    """Those of these files that differ between the commit and the working tree at `place`, which
+    may be another one than the hook's own."""
     return _names(git("diff", "--name-only", "-z", "--no-renames", commit, "--",
                       *(f":(top,literal){path}" for path in paths), cwd=place,
                       env=clean_environment()))

@@ -27,8 +27,8 @@ _MARKS = ("/_hook.py", "coordinator.cli.main")
 def trusted(
     trust: Trust, root: Path, home: Path, heard: Callable[[], str | None]
 ) -> tuple[bool | None, str]:
-    """(yes, no, or None where it cannot be told; in words). `heard` tells when a hook of the agent
-    last reached the coordinator."""
+    """(yes, no, or None if unknown; in words). `heard` tells when a hook of the agent last reached
+    the coordinator."""
     if trust.kind == "folders":
         return _folders(trust, root, home)
     if not trust.command or shutil.which(trust.command[0]) is None:

@@ -21,7 +21,7 @@ from coordinator.wiring import jsonc, toml
 from coordinator.wiring.settings_wiring import Wirer
 from coordinator.words.refusals import Refusal
 
-#: What of coord's stands in each hook, and in each plugin that is copied.
+#: The mark of coord in each hook, and in each copied plugin.
 _HOOK, _PLUGIN = "/_hook.py", "COORD_PLUGIN"
 
 
@@ -58,7 +58,7 @@ def watched(state: StateDir, home: Path) -> list[Path]:
 
 
 def unguarded(state: StateDir, home: Path) -> dict[str, str]:
-    """The wired profiles that do not ask any more -> why."""
+    """The wired profiles that no longer ask -> why."""
     result = {}
     for profile in _wired_profiles(state):
         why = _why(profile, state, home)
@@ -68,9 +68,9 @@ def unguarded(state: StateDir, home: Path) -> dict[str, str]:
 
 
 def put_back(state: StateDir, home: Path, name: str) -> list[str]:
-    """Write the files in the repository anew that coord has made for this profile and that are gone
-    whole (`git clean -fdx`, a checkout); their names. What a person's own file has lost stays as
-    they have it, and so does their home: another repository may have taken coord out there.
+    """Write anew the files in the repository that coord has made for this profile and that are
+    completely gone (`git clean -fdx`, a checkout). Returns their names. A person's own file stays
+    as it is. So does their home, because another repository may have taken coord out there.
 
     Raises:
         Refusal: STORAGE.
@@ -115,7 +115,7 @@ def _why(profile: Profile, state: StateDir, home: Path) -> str:
 
 
 def _before_tools(profile: Profile, entry: Entry) -> list[Piece]:
-    """The pieces that stop a tool. (What an older coord has wired may lack other guards.)"""
+    """The pieces that stop a tool. The wiring of an older coord may lack other guards."""
     dialect = profile.hooks.dialect if profile.hooks is not None else "plain"
     return [piece for piece in entry.add if "{guard" in piece.value
             and moment_of(dialect, piece.at[-1]) != "settings"]
@@ -133,7 +133,7 @@ def _named(state: StateDir, home: Path, name: str) -> Path:
 
 
 def _read_at(path: Path, keys: Sequence[str]) -> Any:
-    """What a settings file has there; None where it has nothing, or cannot be read."""
+    """A settings file's value at these keys; None if there is none, or if it cannot be read."""
     text = _read(path)
     if not text.strip():
         return None

@@ -24,7 +24,7 @@ class BadJson(ValueError):
 
 
 class Span(msgspec.Struct):
-    """One value and where it stands in the text."""
+    """One value and its place in the text."""
 
     start: int
     end: int
@@ -138,7 +138,7 @@ def _rendered(value: Any, key: str | None, margin: str, unit: str, *, flat: bool
 
 
 def _unit(text: str) -> str:
-    """How the file is indented."""
+    """The indentation of the file."""
     match = re.search(r"\n([ \t]+)\S", text)
     return match[1] if match else "  "
 

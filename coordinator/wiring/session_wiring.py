@@ -1,9 +1,9 @@
 """Hooks for one session, where its agent would not read the repository's settings.
 
 Some agents read a project's settings only in the folder in which they are started. A session in a
-folder below gets files of coord's own, in `.coord/`, and nobody's settings are touched. The profile
-says what an agent takes (`[session]`, profiles/session.py). Where the agent reads the project's or
-the user's wiring by itself, nothing is added, because its hooks would run twice.
+folder below gets files of coord's own, in `.coord/`, and no person's settings are touched. The
+profile says what an agent takes (`[session]`, profiles/session.py). If the agent reads the
+project's or the user's wiring by itself, nothing is added, because its hooks would run twice.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def bring(
     profile: Profile, state: StateDir, home: Path, cwd: Path, words: Sequence[str],
     environment: Mapping[str, str],
 ) -> Brought:
-    """Write what a session of this profile needs in `cwd`; nothing, if it needs nothing there.
+    """Write the needs of this profile's sessions in `cwd`, if there are any.
 
     Args:
         words: what a person typed after the program's name.
-        environment: theirs: it may name files that coord's stand in for.
+        environment: theirs: it may name files that coord's replace.
 
     Raises:
         Refusal: INVALID: such a file cannot be read, or the agent would not take coord's; STORAGE.
@@ -71,8 +71,8 @@ def bring(
 
 
 def describe_sessions(profile: Profile, state: StateDir, home: Path) -> str:
-    """What a person should know of sessions that are started in a folder below the root; empty:
-    they are as guarded as others."""
+    """The note for a person about sessions that start in a folder below the root; empty if they are
+    as guarded as others."""
     if not _reads_only_where_started(profile, state, home):
         return ""
     assert profile.session is not None
@@ -96,7 +96,7 @@ def _needed(
         return False  # a person has not wired it here, or only for all repositories
     if not _reads_only_where_started(profile, state, home):
         return False
-    # It may not work in the folder where it is started: better hooks twice than none.
+    # It may not work in the folder of its start: hooks twice are better than none.
     moves = any(word == option or word.startswith(option if len(option) == 2 else f"{option}=")
                 for word in words for option in profile.session.elsewhere)
     return moves or not is_marked(cwd / profile.wire[0].file)
@@ -127,7 +127,7 @@ def _text(
 
 
 def _is_roots(path: Path) -> bool:
-    """Whether nobody but root can write to what is there of a path, or to a folder above it."""
+    """Whether only root can write to the existing part of a path, or to a folder above it."""
     real = path.resolve()
     for folder in (real, *real.parents):
         try:

@@ -1,8 +1,8 @@
 """Wiring an agent CLI to coord: plan the changes of its settings, write them, take them out again.
 
-Nothing is written before it was planned whole: a file with a syntax error stops all of it,
-untouched. What was put in is remembered in `.coord/wired.json`, so that taking it out gives the
-file as it was, or, where a person has changed it since, only what is coord's is removed.
+Nothing is written before all of it was planned: a file with a syntax error stops everything,
+untouched. The additions are recorded in `.coord/wired.json`. So taking them out restores the file
+or, if a person has changed it since, removes only what is coord's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coordinator.wiring.command_prefix import HOOK
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
-#: How what coord has put in is known again.
+#: The marks of what coord has put in.
 _PREFIX = "/coord/command-prefixes/"
 _MARKS = ("/_hook.py", "coordinator.cli.main", "COORD_PLUGIN", _PREFIX)
 #: The socket of a root, as a hook's command names it.
@@ -37,14 +37,14 @@ _PLACE = re.compile(
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One file before and after (None: it is not there)."""
+    """One file before and after (None: it does not exist)."""
 
     path: Path
     before: str | None
     after: str | None
 
     def shown(self) -> str:
-        """As a unified diff."""
+        """The change as a unified diff."""
         old = (self.before or "").splitlines(keepends=True)
         new = (self.after or "").splitlines(keepends=True)
         name = str(self.path)
@@ -54,9 +54,9 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class _Wired(msgspec.Struct):
-    """What was put into one file, which lies at `path` from the root if it is in there: so it goes
-    with a repository that is moved, or copied. `before`: None: there was none. `folders`: made
-    for it, named as the file is; None: an earlier version did not note that."""
+    """What was put into one file. `path` is from the root if the file is in there, so that it stays
+    valid in a moved or copied repository. `before`: None: there was no file. `folders`: made for
+    it, named like the file; None: an earlier version did not note them."""
 
     path: str
     profile: str
@@ -69,7 +69,7 @@ class Wirer:
     """Plans for one repository.
 
     Args:
-        home: the user's home, below which `~/…` lies.
+        home: the user's home, for `~/…`.
         user: write the user's settings (for every repository) instead of the project's.
     """
 
@@ -78,7 +78,7 @@ class Wirer:
         self._record = state.path / "wired.json"
 
     def plan(self, profile: Profile) -> list[Change]:
-        """What wiring this profile would change; empty if it is wired already.
+        """The changes of wiring this profile; empty if it is wired already.
 
         Raises:
             Refusal: INVALID: nothing to wire, or a settings file with a syntax error.
@@ -101,7 +101,7 @@ class Wirer:
                 yield Change(path, before, after)
 
     def apply(self, profile: Profile, changes: Sequence[Change]) -> None:
-        """Write what was planned, and remember it.
+        """Write the planned changes, and record them.
 
         Raises:
             Refusal: STORAGE; files written before stay wired, and are remembered.
@@ -125,7 +125,7 @@ class Wirer:
             self._save(wired)
 
     def unplan(self, profile: Profile) -> list[Change]:
-        """What taking the wiring out would change.
+        """The changes of taking the wiring out.
 
         Raises:
             Refusal: INVALID: a settings file with a syntax error.
@@ -181,7 +181,7 @@ class Wirer:
         another of coord's files is in goes with that one."""
         if wired is not None and wired.folders is not None:
             folders = [self._state.root / name for name in wired.folders]
-        else:  # who made them, nobody knows
+        else:  # their maker is unknown
             folders = [other_path for other_path in (path.parent, path.parent.parent)
                        if other_path not in (self._home, self._state.root)]
         for folder in sorted(folders, key=lambda path: len(path.parts), reverse=True):
@@ -221,8 +221,8 @@ class Wirer:
         return any(wired.profile == profile.name for wired in self._wired().values())
 
     def wired_root(self, profile: Profile) -> str:
-        """The root that its hooks here name where it is another than this: the folder was moved, or
-        is a copy. Empty: none."""
+        """The root in its hooks here, if it is another than this: the folder was moved, or is a
+        copy. Empty if it is not."""
         for entry in profile.wire:
             with suppress(Refusal):
                 for root in _SOCKET.findall(_read(self._path(entry)) or ""):
@@ -231,7 +231,7 @@ class Wirer:
         return ""
 
     def text(self, profile: Profile, entry: Entry, base: Path | None) -> str:
-        """What a file of these settings holds: coord's, and what `base` has, if that is there.
+        """The content of a file of these settings: coord's, and that of `base`, if it exists.
 
         Raises:
             Refusal: INVALID: `base` cannot be read, or has a syntax error.
@@ -264,8 +264,8 @@ class Wirer:
         return self._state.root / name
 
     def _goes_in(self, piece: Piece, path: Path, text: str) -> bool:
-        """Whether nobody has a value of their own there, and this one is of use. What coord has put
-        there with another home is as good, as long as it is there."""
+        """Whether the key has no value of a person's, and this one is of use. A value that coord
+        has put there with another home is as good, while its target exists."""
         if not piece.yields_to:
             return True
         there = _read_at(path, text, piece.at)
@@ -284,7 +284,7 @@ class Wirer:
             return self._filled(profile, (PLUGINS / entry.copy).read_text("utf-8"), quoted=False)
         text = before if before is not None else ""
         try:
-            # What an older coord, or another interpreter, has put in is replaced.
+            # The wiring of an older coord, or of another interpreter, is replaced.
             add, put_in = self._values(profile, entry, path, text)
             if text.strip() and not _has_all(path, text, add, put_in):
                 text = _stripped(path, text) or ""
@@ -302,7 +302,7 @@ class Wirer:
 
     def _values(self, profile: Profile, entry: Entry, path: Path,
                 text: str) -> tuple[dict[Piece, Any], dict[Piece, Any]]:
-        """What is to be in a file's lists, and what under keys of its own."""
+        """The values for a file's lists, and those under keys of their own."""
         add, put_in = ({piece: self._value(profile, piece) for piece in pieces
                         if self._goes_in(piece, path, text)}
                        for pieces in (entry.add, entry.set))
@@ -349,13 +349,13 @@ class Wirer:
         return {wired.path: wired for wired in matches}
 
     def _key(self, path: Path) -> str:
-        """What a file is recorded by: its name from the root, if it is in there."""
+        """The recorded name of a file: from the root, if it is in there."""
         root = self._state.root
         return str(path.relative_to(root) if path.is_relative_to(root) else path)
 
     def _known(self, wired: dict[str, _Wired], path: Path) -> _Wired | None:
-        """What was put into a file; also if that was recorded by its whole path, as earlier
-        versions did, before the repository was moved or copied."""
+        """The record of a file; also if its name is a whole path, as in earlier versions, before
+        the repository was moved or copied."""
         key = self._key(path)
         if key in wired or Path(key).is_absolute():
             return wired.get(key)
@@ -411,7 +411,7 @@ def _stripped(path: Path, text: str) -> str | None:
 
 
 def _doomed(around: jsonc.Span) -> tuple[jsonc.Span, jsonc.Span] | None:
-    """The outermost item or member that holds nothing but what is coord's, and what it is in."""
+    """The outermost item or member that holds only coord's own, and its container."""
     for child in (*around.members.values(), *around.items):
         if _ours(child):
             return child, around
@@ -456,7 +456,7 @@ def _read(path: Path) -> str | None:
 
 def _write(path: Path, text: str) -> list[Path]:
     """Write it; the folders that were made for it."""
-    target = Path(os.path.realpath(path))  # a link in somebody's dot files stays one
+    target = Path(os.path.realpath(path))  # a link in a person's dot files stays one
     try:
         made = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)

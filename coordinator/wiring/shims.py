@@ -61,7 +61,7 @@ exec "$real" "$@"
 
 
 def folder() -> Path:
-    """Where this user's shims lie."""
+    """The folder of this user's shims."""
     data = os.environ.get("XDG_DATA_HOME") or ""
     return Path(data if data.startswith("/") else Path.home() / ".local/share") / "coord/shims"
 
@@ -83,14 +83,14 @@ def real(program: str) -> str | None:
 
 
 def hides(program: str) -> bool:
-    """Whether what a person types is a shim."""
+    """Whether the typed name is a shim."""
     text = None if "/" in program else shutil.which(program)
     return text is not None and os.path.realpath(Path(text).parent) == os.path.realpath(folder())
 
 
 def install(program: str, profile: str) -> bool:
-    """Make one, or put right what an older version made. False: another's file is in its place,
-    and stays."""
+    """Make one, or replace that of an older version. False: another's file is in its place, and
+    stays."""
     path = folder() / program
     if path.is_symlink() or (path.exists() and not _is_ours(path)):
         return False
@@ -119,7 +119,7 @@ def remove() -> list[str]:
 
 
 def line_for_shell(shell: str) -> tuple[str, str]:
-    """What a person adds to which file so that the shims come first."""
+    """The line that makes the shims come first, and the file that a person adds it to."""
     place = shlex.quote(str(folder()))
     name = Path(shell).name
     if name == "fish":

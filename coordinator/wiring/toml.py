@@ -1,7 +1,7 @@
 """Settings in TOML: a member put in, and taken out again, with all else left letter by letter.
 
-The merging itself is tomlkit's. What coord puts in is known again by the comment beside a plain
-value, or by the command of a table. Never writes a file.
+tomlkit does the merging itself. coord's additions are recognised by the comment beside a plain
+value, or by the command of a table. The module never writes a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BadToml(ValueError):
 
 
 def read_at(text: str, path: Sequence[str]) -> Any:
-    """The value at `path`; None where there is none.
+    """The value at `path`; None if there is none.
 
     Raises:
         BadToml.

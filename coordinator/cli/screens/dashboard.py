@@ -1,8 +1,7 @@
-"""The dashboard on a terminal: everything that goes on, in lists, and keys that act on what is
-chosen.
+"""The dashboard on a terminal: everything that happens, in lists, and keys that act on the choice.
 
-Owns the lists and the keys. What is shown is one `requests.Status` (and the backlog) at a time;
-what is done are the operations that the commands use. Whatever takes something from an agent is
+The module owns the lists and the keys. It shows one `requests.Status` (and the backlog) at a time,
+and acts by the operations that the commands use. An action that takes something from an agent is
 asked for twice.
 """
 
@@ -31,7 +30,7 @@ EVENTS, TASKS = 100, 500
 
 
 class Row(NamedTuple):
-    """A row of a list: what names it, its cells, and what it is about."""
+    """A row of a list: its key, its cells, and its subject."""
 
     key: str
     cells: Sequence[str]
@@ -39,13 +38,13 @@ class Row(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What is done with the next `y`."""
+    """What the next `y` does."""
 
     said: str
     request: rq.Request[Any]
 
 
-#: What an answer is called afterwards.
+#: The past tense of an answer.
 _DONE: dict[rq.UnlockVerdict, str] = {
     "approve": "approved", "reject": "rejected", "narrow": "narrowed", "coexist": "shared"}
 #: The lists, in the order of their number keys, and their columns. The last column has the rest of
@@ -61,7 +60,8 @@ LISTS: dict[str, tuple[str, ...]] = {
 
 
 class Dashboard(SessionApp[str | None]):
-    """All that goes on. Ends with the name of the screen that is to be opened next, or None."""
+    """The screen of everything that happens. Ends with the name of the next screen to open, or
+    None."""
 
     CSS = """
     #head, #tabs { height: 1; padding: 0 1; }
@@ -96,7 +96,7 @@ class Dashboard(SessionApp[str | None]):
         self.pending: Pending | None = None
 
     def compose(self) -> ComposeResult:
-        """How it is, the lists' names, one list, what was said last, the keys."""
+        """The state, the lists' names, one list, the last message, the keys."""
         yield Static(id="head")
         yield Static(id="tabs")
         yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=1)
@@ -122,7 +122,7 @@ class Dashboard(SessionApp[str | None]):
         status_reply = await self.ask(rq.Status(events=EVENTS))
         if status_reply is None:
             return
-        self.session._wire.autostart = False  # whoever stops it means it
+        self.session._wire.autostart = False  # a stopped coordinator stays stopped
         if self.chosen == "backlog":
             listed = await self.ask(rq.Tasks(limit=TASKS))
             self.tasks = listed.items if listed is not None else self.tasks
@@ -191,7 +191,7 @@ class Dashboard(SessionApp[str | None]):
             table.scroll_to(y=scroll, animate=False)
 
     def _row(self) -> Row | None:
-        """What is chosen."""
+        """The chosen row."""
         table = self.query_one(DataTable)
         position = table.cursor_row
         return self.rows[position] if table.row_count and 0 <= position < len(self.rows) else None
@@ -213,7 +213,8 @@ class Dashboard(SessionApp[str | None]):
     # ------------------------------------------------------------ showing
 
     async def action_open(self) -> None:
-        """All about what is chosen: a review's difference, or the story in sentences."""
+        """Open everything about the chosen row: a review's difference, or the story in sentences.
+        """
         row = self._row()
         if row is None:
             return
@@ -233,7 +234,7 @@ class Dashboard(SessionApp[str | None]):
             await self.push_screen(Page(subject, text))
 
     async def action_log(self) -> None:
-        """What the launched agent of the chosen task, agent or lease says and does."""
+        """Show what the launched agent of the chosen task, agent or lease says and does."""
         row = self._row()
         task = _task(row.about) if row is not None else None
         if task is None:
@@ -275,7 +276,7 @@ class Dashboard(SessionApp[str | None]):
         self.say(f"Press y to {verdict} {unlock.request} in the place of {unlock.holder}.")
 
     async def action_confirm(self) -> None:
-        """Do what was asked about."""
+        """Do the pending action."""
         pending, self.pending = self.pending, None
         if pending is None:
             return
@@ -335,7 +336,8 @@ def _leases(app: Dashboard) -> list[Row]:
         path(x.resource), x.locked_by, left(x.expires_at, now),
         _names(waits.pop(x.resource, [])),
         in_line(" ".join(p for p in (x.task or "", x.description) if p))], x) for x in ranked]
-    # What is waited for by another name than it is held by: a file below a leased directory, say.
+    # Some waiters wait under another name than the leased one: for a file below a leased directory,
+    # say.
     return [*(Row(f"waits for {name}", [path(name), "", "", _names(those), ""], those[0])
               for name, those in waits.items()), *rows]
 
@@ -379,7 +381,7 @@ _ROWS: dict[str, Callable[[Dashboard], list[Row]]] = {
 
 
 def _subject(about: Any) -> str | None:
-    """What `requests.Explain` is asked about it."""
+    """The subject of `requests.Explain` for it."""
     for kind, field in ((rq.AgentRow, "agent"), (rq.Lease, "resource"), (rq.Task, "task"),
                         (rq.Unlock, "request"), (rq.Waiter, "acquisition_id")):
         if isinstance(about, kind):

@@ -21,13 +21,14 @@ LOOK = views.Look(removed="on #3c1a1d", added="on #14301c", removed_part="on #7d
                   added_part="on #1d6b35", at="bold cyan")
 #: Hunks of one file that are drawn; a file that has more is read in an editor.
 HUNKS_MAX = 200
-#: Lines of one file that are drawn, shared by its hunks, of which each has at least so many. (Ten
-#: thousand take seconds, in which no key is answered.)
+#: The most lines drawn of one file, and the fewest for each of its hunks. Ten thousand take
+#: seconds, in which no key is answered.
 LINES_MAX, HUNK_LINES_MIN = 1_500, 40
 
 
 class HunkPane(VerticalScroll):
-    """The difference of one file. `chosen`: the number of a hunk, from 1; None: none is."""
+    """The difference of one file. `chosen`: the number of a hunk, from 1; None if none is chosen.
+    """
 
     DEFAULT_CSS = """
     HunkPane { height: 1fr; scrollbar-size-vertical: 1; }

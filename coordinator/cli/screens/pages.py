@@ -60,7 +60,7 @@ k, r      reviews: keep, revert
 u         take the last verdict back
 v         work through all reviews, by file and hunk; q comes back
 q         end"""
-#: Of a log, so many of the last lines are shown.
+#: How many of a log's last lines are shown.
 LOG_LINES = 1_000
 
 
@@ -92,7 +92,7 @@ class Page(ModalScreen[None]):
 
 
 class LogPage(Page):
-    """What the launched agents of a task say and do, as it goes on."""
+    """What the launched agents of a task say and do, continuously."""
 
     def __init__(self, task: str, root: Path) -> None:
         super().__init__(f"log of {task}", Text("No launched agent has worked on it yet."))
@@ -102,7 +102,7 @@ class LogPage(Page):
         self._kept: list[str] = []
 
     def on_mount(self) -> None:
-        """Read what is there, and then what comes."""
+        """Read the present log, and then its growth."""
         self._read()
         self.set_interval(1.0, self._read)
 
@@ -161,8 +161,8 @@ UNDO_MAX = 100
 
 
 class SessionApp(App[ReturnType]):
-    """A screen with a session. Where verdicts are given, `changed` shows what came of them. The
-    line is a `Static` with the id `said`."""
+    """A screen with a session. Where verdicts are given, `changed` shows their result. The line is
+    a `Static` with the id `said`."""
 
     ENABLE_COMMAND_PALETTE = False
 
@@ -174,23 +174,23 @@ class SessionApp(App[ReturnType]):
         self._one_at_a_time = asyncio.Lock()
 
     async def changed(self, review: rq.Review) -> None:
-        """A verdict was given here, or taken back: show what is so now."""
+        """A verdict was given here, or taken back: show the new state."""
 
     async def ask(self, request: rq.Request[R]) -> R | None:
-        """The answer; None: it was refused, and that is said. One question at a time, in the order
-        of the keys: an answer is what the next key acts on."""
+        """The answer; None if the request was refused, which is shown. One question at a time, in
+        the order of the keys, because the next key acts on the answer."""
         async with self._one_at_a_time:
             try:
                 return await asyncio.to_thread(self.session.call, request)
             except Refusal as refusal:
                 sentences = [in_line(refusal.message), in_line(refusal.next)]
                 if refusal.code is Code.DAEMON_DOWN:
-                    sentences.reverse()  # what is cut off is a path, not what to do
+                    sentences.reverse()  # then the path is cut off, not the next step
                 self.say(" ".join(sentences))
                 return None
 
     def say(self, text: str) -> None:
-        """At the bottom, in as many lines as it takes."""
+        """Show it at the bottom, in as many lines as needed."""
         for result in self.query("#said").results(Static):  # none while it is being closed
             result.update(Text(text))
 

@@ -76,10 +76,10 @@ class ReviewQueue(SessionApp[None]):
         self.rows: list[rq.Review] = []
         self.shown: rq.Review | None = None
         self.file = 0
-        self.by_file = False  # a file is chosen, or a hunk; else the whole review
+        self.by_file = False  # a file or a hunk is chosen; otherwise the whole review
 
     def compose(self) -> ComposeResult:
-        """The list, the difference, what was said last, the keys."""
+        """The list, the difference, the last message, the keys."""
         yield OptionList(id="reviews")
         yield HunkPane(id="pane")
         yield Static(id="said")
@@ -118,7 +118,7 @@ class ReviewQueue(SessionApp[None]):
         listed.highlighted = names.index(name) if name in names else None
 
     async def _show(self, name: str | None, *, hunk: int | None = None) -> None:
-        """Show this review; of the one that is in sight already, what was chosen stays so."""
+        """Show this review; if it is visible already, the choice in it stays."""
         pane = self.query_one(HunkPane)
         if name is None:
             self.shown, self.by_file = None, False
@@ -240,7 +240,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ acting
 
     async def action_decide(self, verdict: rq.Verdict) -> None:
-        """A verdict on what is chosen."""
+        """Give a verdict on the choice."""
         row, pane = self.shown, self.query_one(HunkPane)
         if row is None:
             return
@@ -265,7 +265,7 @@ class ReviewQueue(SessionApp[None]):
         self.say(" ".join([text, *map(in_line, done.warnings)]) + "  (u takes it back)")
 
     async def _is_as_shown(self, row: rq.Review) -> bool:
-        """Whether the numbers of the hunks in sight are still theirs; if not, that is said."""
+        """Whether the numbers of the visible hunks are still right. If not, that is shown."""
         now = await self.ask(rq.ReviewShow(review=row.review))
         if now is None:
             return False
@@ -329,7 +329,7 @@ class ReviewQueue(SessionApp[None]):
             self._say_choice()
 
     async def action_story(self) -> None:
-        """The agent's task, what happened, and what it said last."""
+        """Show the agent's task, what happened, and its last words."""
         row = self.shown
         if row is None:
             return
@@ -345,7 +345,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ asking
 
     async def _look_again(self) -> None:
-        """What others have opened or decided meanwhile; what is in sight stays as it is."""
+        """Load what others have opened or decided meanwhile. The visible review stays as it is."""
         if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
             return
         try:
@@ -364,7 +364,7 @@ class ReviewQueue(SessionApp[None]):
             self._age()
 
     def _age(self) -> None:
-        """How long each has waited by now."""
+        """Show how long each has waited until now."""
         now, listed = SystemClock().now_ms(), self.query_one("#reviews", OptionList)
         for position, row in enumerate(self.rows[: listed.option_count]):
             line = _line(row, now)

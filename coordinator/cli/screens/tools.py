@@ -1,7 +1,7 @@
 """A person's own programs for one file of a review: the editor, and git's difftool and mergetool.
 
-Owns which program, and what it is given. It runs in the foreground, in the terminal that the screen
-has left for that time; coord reads nothing of it but its exit code.
+The module chooses the program and its input. The program runs in the foreground, in the terminal
+that the screen has left for that time. coord reads only its exit code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from coordinator.words.refusals import Code, Refusal
 
-#: Editors that take the line to begin with as `+N`.
+#: Editors that take the first line as `+N`.
 TAKES_A_LINE = frozenset({"vi", "vim", "nvim", "nano", "emacs", "emacsclient", "ne", "joe", "micro",
                           "kak", "mg", "jed"})
 
@@ -69,8 +69,8 @@ def difftool(place: Path, before: bytes | None, after: bytes | None) -> int:
 
 
 def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
-    """Take the work out by hand, in the tool of `merge.tool`: the file as it is now, the work as
-    the common ancestor, and what was there before it. What is saved is saved in the file itself."""
+    """Take the work out by hand, in the tool of `merge.tool`. The tool gets the present file, the
+    work as the common ancestor, and the earlier content. It saves into the file itself."""
     tool = _ask_version("git", "config", "merge.tool", at=place.parent)
     if tool is None:
         raise Refusal(Code.INVALID, "git has no merge tool here. Nothing was changed.",
@@ -84,7 +84,7 @@ def mergetool(place: Path, before: bytes | None, after: bytes | None) -> int:
 
 
 def _run(words: list[str], where: Path, env: dict[str, str] | None = None) -> int:
-    # Ctrl-C is for the program. (Not ignored: it would be in the program, too.)
+    # Ctrl-C is for the program. Ignoring it here would make the program ignore it, too.
     before = signal.signal(signal.SIGINT, lambda number, frame: None)
     try:
         return subprocess.run(words, cwd=where, env=env, check=False).returncode

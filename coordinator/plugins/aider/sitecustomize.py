@@ -1,9 +1,9 @@
 """COORD_PLUGIN: asks the coordinator before Aider writes the files of a reply.
 
 Aider has no hooks. With this folder on PYTHONPATH Python imports this module first, and it wraps
-one method of Aider when that is loaded: all files of a reply in one acquisition; refused, the
-reason goes to the model as the next message, and nothing of the reply is written. It relies on
-Aider's inside (tried versions: agents/aider.toml), and refuses to let it run unwrapped.
+one method of Aider when that is loaded: all files of a reply in one acquisition. After a refusal
+the model gets the reason as the next message, and nothing of the reply is written. It relies on
+Aider's internals (tried versions: agents/aider.toml), and refuses to let it run unwrapped.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 def _the_one_that_this_hides() -> None:
-    """The interpreter's own sitecustomize, which stands behind this one on the path."""
+    """Run the interpreter's own sitecustomize, which this one hides on the path."""
     rest = [part for part in sys.path if os.path.abspath(part or ".") != _HERE]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", rest)
     if spec is not None and spec.loader is not None:

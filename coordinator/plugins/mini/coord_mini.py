@@ -17,10 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import coord_plain
 
 
-# Its base is mini-swe-agent's, which is not installed where this is checked.
-# (Its base is the agent's own, which is not installed where types are checked.)
+# mini-swe-agent, which has the base, is not installed where types are checked.
 class CoordEnvironment(LocalEnvironment):  # type: ignore[misc]  # its package has no types
-    """Asks before each command, and tells afterwards what the model should know."""
+    """Asks before each command, and adds the notices for the model afterwards."""
 
     def execute(self, action: dict[str, Any], cwd: str = "", **more: Any) -> dict[str, Any]:
         """Run the command of `action`, or refuse it."""
