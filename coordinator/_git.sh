@@ -12,13 +12,13 @@ nobodys() {
     [ -z "${COORD_GUARD-}${GIT_DIR-}${GIT_WORK_TREE-}${GIT_INDEX_FILE-}${GIT_COMMON_DIR-}" ] || return 1
     [ -z "${GIT_OBJECT_DIRECTORY-}${GIT_NAMESPACE-}" ] || return 1
     shift
-    last=
+    last= amends=
     for word do
         case $word in
             --) case $last in --*=*) ;; --*|-*[mFCct]) return 1 ;; esac  # is it a message?
                 break ;;
             --p*|--i*|--e*) return 1 ;;  # these ask the user, or read more names
-            --am*) return 1 ;;  # whose commit is it?
+            --am*) amends=1 ;;
             --*) case $sub$word in rm--q*) return 1 ;; esac ;;
             -*[pi]*) return 1 ;;
             -*q*) [ "$sub" != rm ] || return 1 ;;
@@ -27,7 +27,7 @@ nobodys() {
         last=$word
     done
     head=
-    [ "$sub" != commit ] || head=$("$real" rev-parse --verify HEAD 2>/dev/null) || return 1
+    [ "$sub" != commit ] || head=$("$real" rev-parse --verify "HEAD${amends:+^}" 2>/dev/null) || return 1
     place=$("$real" rev-parse --show-toplevel --git-path MERGE_HEAD 2>/dev/null) || return 1
     top=${place%
 *}
@@ -50,7 +50,7 @@ nobodys() {
     done
     [ -n "$placed" ] || set -- "$@" $ours
     {
-        printf '%s\0' "$top" "$asked${head:+ $head}"
+        printf '%s\0' "$top" "$asked${head:+ $head}${amends:+ amends}"
         "$real" -c core.quotePath=false -c core.fsmonitor=false -c submodule.recurse=false "$@" </dev/null
         printf '\0%s' "$?"
     } 2>/dev/null | @PYTHON@ -I -S -E @HOOK@ - =git closed 5 >/dev/null 2>&1

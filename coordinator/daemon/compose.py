@@ -237,6 +237,7 @@ class Daemon:
         self._keeping = guard.keeping
         self._gits.on_end = guard.comparison.git_had_its_turn
         guard.git.note_commit = self._gits.note_commit
+        guard.git.find_committer = self._gits.find_committer
         await self.namespaces.resume()
         self.router.resume()  # what that ends may free something, and be granted
         self._wiring.open()

@@ -5,7 +5,7 @@ check (git_guard/) takes much longer to start. The answer is never "no". If othe
 it, or if the question is not simple, the answer is to run the full check, which decides and
 explains.
 
-    TOP NUL SUBCOMMAND [HEAD] NUL <what git says that it would take in> NUL <git's exit code>
+    TOP NUL SUBCOMMAND [PARENT [amends]] NUL <git's list of what it would take in> NUL <exit code>
 
 The module also ends the turn of a git command when its process ends. It watches these processes by
 pidfd on Linux, in memory. After a restart a turn ends with its lease, within two minutes.
@@ -58,12 +58,15 @@ class GitQuestions:
         self._router = router
         #: Notes which agent commits on top of which commit.
         self.note_commit: Callable[[str, str], None] = lambda parent, agent: None
+        #: The agent that committed on top of a commit last.
+        self.find_committer: Callable[[str], str | None] = lambda parent: None
 
     def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None],
             caller: int) -> None:
         """Answer one; `caller` is the process that asks."""
-        parent = payload.split(b"\0", 2)[1].partition(b" ")[2].decode("ascii", "replace") if (
-            payload.count(b"\0") > 1) else ""
+        _, parent, amends = [*(
+            word.decode("ascii", "replace") for word in b"".join(
+                payload.split(b"\0", 2)[1:2]).split(b" ")), "", "", ""][:3]
         paths = self._paths(payload)
         if paths is None:
             answer(Answer(WEIGH))
@@ -71,6 +74,10 @@ class GitQuestions:
 
         def held(value: Any) -> None:
             if isinstance(value, rq.GuardHeldList) and not value.items:
+                maker = self.find_committer(parent) if amends else None
+                if maker not in (None, value.agent):
+                    answer(Answer(WEIGH))
+                    return
                 if value.agent is not None and parent:
                     self.note_commit(parent, value.agent)
                 answer(Answer(NOBODYS))
@@ -168,6 +175,10 @@ class GitProcesses:
             self._commits[parent] = agent
         if len(self._commits) > COMMITS_MAX:
             del self._commits[next(iter(self._commits))]
+
+    def find_committer(self, parent: str) -> str | None:
+        """The agent that committed on top of this commit last, if that is known."""
+        return self._commits.get(parent)
 
     def _find_replaced(self, agent: str, req: rq.GitTurn) -> Refusal | None:
         """The refusal of a command that takes another present agent's commit out of the branch."""

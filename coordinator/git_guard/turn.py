@@ -24,7 +24,7 @@ from coordinator.files.git import clean_environment
 from coordinator.git_guard import sandboxed
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
-from coordinator.rules import git_commands, git_listings
+from coordinator.rules import git_commands, git_listings, git_objects
 from coordinator.settings import load
 from coordinator.wiring import git_repository
 from coordinator.words import requests as rq
@@ -173,9 +173,9 @@ def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],
 def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | None:
     """The working trees that a command removes or moves, or whose branch it renames; None where it
     is no such command."""
-    if (text := git_commands.ended_tree(rest)) is not None:
+    if (text := git_objects.ended_tree(rest)) is not None:
         return [Path(os.path.realpath(Path(top, git.line("rev-parse", "--show-prefix"), text)))]
-    branch = git_commands.moved_branch(rest)
+    branch = git_objects.moved_branch(rest)
     if branch is None:
         return None
     place, trees = Path(), []
@@ -189,7 +189,7 @@ def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | N
 
 def _list_replaced(git: Program, rest: list[str]) -> list[str]:
     """The parents of the commits that this command takes out of the branch."""
-    kept = git_commands.kept_commit(rest)
+    kept = git_objects.kept_commit(rest)
     if kept is None or not git.line("rev-parse", "-q", "--verify", f"{kept}^{{commit}}"):
         return []
     text = git.line("rev-list", "--first-parent", "--parents", f"-n{REPLACED_MAX}", "HEAD",
@@ -226,10 +226,10 @@ def beside_others(real: str, words: list[str]) -> int | None:
 def _list_patched(git: Program, rest: list[str]) -> list[str] | None:
     """The files that a patch, or an entry of git's list of stashes, changes; None where it is
     neither, or git cannot tell."""
-    if (stash := git_commands.used_stash(rest)) is not None:
+    if (stash := git_objects.used_stash(rest)) is not None:
         listed = git.says("stash", "show", "--name-only", "--no-renames", "-z",
                           "--include-untracked", stash)
-    elif (telling := git_commands.applied_patch(rest)) is not None:
+    elif (telling := git_objects.applied_patch(rest)) is not None:
         summary = git.says(*telling[:1], "--summary", *telling[1:])
         if summary is None or any(line.startswith((b" rename", b" copy"))
                                   for line in summary.splitlines()):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from coordinator.rules import git_commands, git_folders
+from coordinator.rules import git_commands, git_folders, git_objects
 from coordinator.rules.git_folders import Folder
 from coordinator.rules.shell_words import redirects, simple_commands
 from coordinator.words.resource_names import Link
@@ -114,7 +114,7 @@ def git_wide(command: str, files: Collection[Either] = ()) -> list[Wide]:
 
 def _find_ended_tree(below: str | None, words: Sequence[str]) -> str | None:
     """The working tree that it ends, seen from where the whole command begins."""
-    tree, begins = git_commands.ended_tree(git_commands.git_command(words)), (
+    tree, begins = git_objects.ended_tree(git_commands.git_command(words)), (
         git_commands.folder(words))
     if tree is None or below is None or begins is None or _UNKNOWN & set(tree):
         return None

@@ -15,8 +15,6 @@ _WHOLE_TREE = frozenset({"merge", "rebase", "pull", "cherry-pick", "revert", "am
                          "bisect", "sparse-checkout", "filter-branch", "fast-import"})
 #: Options by which they end, or report the operation under way, and change no file.
 _ONLY_IN_GIT = frozenset({"--abort", "--quit", "--show-current-patch"})
-_ENDING_A_REBASE = frozenset({"--continue", "--skip", "--abort", "--quit", "--edit-todo",
-                             "--show-current-patch"})
 #: Their words that only read.
 _ONLY_READING = {"bisect": ["log"], "sparse-checkout": ["list"]}
 #: Commands that take files into the index, or out of it.
@@ -111,7 +109,7 @@ def wide(rest: Sequence[str], names_commit: Callable[[str], bool] | None = None)
     if not rest or only_tells(rest) or _only_unstages(rest):
         return False
     name, args = rest[0], list(rest[1:])
-    plain, flags = _parsed(name, args)
+    plain, flags = split_words(name, args)
     if name in _WHOLE_TREE:
         return plain[:1] != _ONLY_READING.get(name) and not _ONLY_IN_GIT.intersection(flags)
     short = "".join(word[1:] for word in flags if not word.startswith("--"))
@@ -179,9 +177,10 @@ def _commits_all(command: _Command) -> bool:
     return "a" in command.short or any(_is_short_for(flag, "--all") for flag in command.flags)
 
 
-def _applies(command: _Command) -> bool:
-    return "--cached" not in command.flags and (
-        "--apply" in command.flags or not _TELLS_OF_A_PATCH.intersection(command.flags))
+def changes_files(flags: Sequence[str]) -> bool:
+    """Whether `git apply` with these options writes files."""
+    return "--cached" not in flags and (
+        "--apply" in flags or not _TELLS_OF_A_PATCH.intersection(flags))
 
 
 #: Subcommand -> whether it changes more than the files it names.
@@ -194,63 +193,8 @@ _WIDE: dict[str, Callable[[_Command], bool]] = {
     "submodule": lambda command: command.plain[:1] in (["update"], ["foreach"], ["deinit"]),
     "stash": _stashes_all, "reset": _resets_all, "clean": _cleans_all,
     "checkout": _checks_out_all, "restore": _restores_all, "add": _adds_all, "stage": _adds_all,
-    "commit": _commits_all, "apply": _applies,
+    "commit": _commits_all, "apply": lambda command: changes_files(command.flags),
 }
-
-
-def ended_tree(rest: Sequence[str]) -> str | None:
-    """The working tree that `git worktree` removes, or moves away from those who work in it."""
-    if rest[:1] != ["worktree"]:
-        return None
-    plain = _parsed("worktree", rest[1:])[0]
-    return plain[1] if plain[:1] in (["remove"], ["move"]) and len(plain) > 1 else None
-
-
-def moved_branch(rest: Sequence[str]) -> str | None:
-    """The branch that `git branch` gives another name, where it is named; also in the working tree
-    that it is checked out in."""
-    if rest[:1] != ["branch"]:
-        return None
-    plain, flags = _parsed("branch", rest[1:])
-    moves = any(flag == "--move" or (flag[:2] != "--" and {"m", "M"}.intersection(flag))
-                for flag in flags)
-    return plain[0] if moves and len(plain) > 1 else None
-
-
-def kept_commit(rest: Sequence[str]) -> str | None:
-    """The last commit that stays on the branch where this command takes newer ones out of it, as it
-    is written: an amended commit's parent, what is reset to, what is rebased on."""
-    if not rest or only_tells(rest):
-        return None
-    name, args = rest[0], list(rest[1:])
-    plain, flags = _parsed(name, args)
-    if name == "commit":
-        return "HEAD^" if any(flag.startswith("--am") for flag in flags) else None
-    if name == "reset":
-        return plain[0] if len(plain) == 1 and "--" not in args else None
-    if name == "rebase" and not _ENDING_A_REBASE.intersection(flags):
-        return plain[0] if plain else "@{upstream}"
-    return None
-
-
-def applied_patch(rest: Sequence[str]) -> list[str] | None:
-    """The `git apply` that tells which files this one would change; None where it is none, or its
-    patch can be read only once."""
-    if rest[:1] != ["apply"] or not _applies(_Command(rest, list(rest[1:]), *_parsed(
-            "apply", rest[1:]), "", None)):
-        return None
-    plain = _parsed("apply", rest[1:])[0]
-    return None if not plain or "-" in plain else [
-        word for word in rest if word not in ("--apply", "-v", "--verbose")]
-
-
-def used_stash(rest: Sequence[str]) -> str | None:
-    """The entry of git's list of stashes that this command brings back, or drops."""
-    plain, _ = _parsed("stash", rest[1:])
-    if rest[:1] != ["stash"] or plain[:1] not in (["pop"], ["apply"], ["drop"]):
-        return None
-    name = plain[1] if len(plain) > 1 else "0"
-    return f"stash@{{{name}}}" if name.isdecimal() else name
 
 
 class BroughtBack(NamedTuple):
@@ -376,7 +320,7 @@ def stays_in_git(rest: Sequence[str]) -> bool:
 def only_tells(rest: Sequence[str]) -> bool:
     """Whether it changes nothing, and only tells what it would change."""
     name, tells = "".join(rest[:1]), False
-    for word in _parsed(name, rest[1:])[1]:
+    for word in split_words(name, rest[1:])[1]:
         if word == "--no-dry-run":
             tells = False
         elif name in _TELLING and (word == "--dry-run" or (
@@ -395,7 +339,7 @@ def _only_unstages(rest: Sequence[str]) -> bool:
 
 def written(name: str, args: Sequence[str]) -> list[str]:
     """Files that a git command plainly names to be written, or taken from all in the index."""
-    plain, flags = _parsed(name, args)
+    plain, flags = split_words(name, args)
     if only_tells([name, *args]):
         return []
     if name in ("mv", "rm") or (name == "clean" and _cleans(flags)):
@@ -412,7 +356,7 @@ def written(name: str, args: Sequence[str]) -> list[str]:
 
 def named(rest: Sequence[str]) -> list[str]:
     """The words of a command that are neither options nor their values."""
-    return _parsed(rest[0], rest[1:])[0]
+    return split_words(rest[0], rest[1:])[0]
 
 
 def asks_the_user(rest: Sequence[str]) -> bool:
@@ -455,7 +399,7 @@ def _cleans(flags: Sequence[str]) -> bool:
                for word in flags)
 
 
-def _parsed(name: str, args: Sequence[str]) -> tuple[list[str], list[str]]:
+def split_words(name: str, args: Sequence[str]) -> tuple[list[str], list[str]]:
     """The words that are no options, nor their values; and the options, without these."""
     before = _options(name, args)
     plain, flags, taken = list[str](), list[str](), False
