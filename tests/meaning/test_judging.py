@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from coordinator.meaning.facts import Param, Shape
 from coordinator.meaning.judging import judge
-from coordinator.meaning.outcomes import BREAKS_MAX
+from coordinator.meaning.outcomes import BREAKS_MAX, Break, Unseen, concluded
 from coordinator.meaning.signatures import misfit
+from coordinator.slices.impact.impact import refused
+from coordinator.words.refusals import Code
 from tests.effort import examples
 from tests.meaning.made import broken, indexed, judged, signatures, written
 
@@ -331,3 +333,18 @@ def test_circles_come_to_an_end() -> None:
     with indexed(files) as index:
         for path in files:
             judge(index, path, files[path].encode(), b"")
+
+
+@pytest.mark.parametrize(("unseen", "places"), [(0, 1), (1, 1), (0, BREAKS_MAX + 1), (2, BREAKS_MAX + 1)])
+def test_who_holds_the_whole_file_leases_what_breaks_for_certain(unseen: int, places: int) -> None:
+    """Dynamic uses, or many, are its own to decide; that a place breaks for certain is refused all the same."""
+    breaks = [Break(f"b.py::f{n}", "b.py", f"f{n}", n, "name", "a.py::g", "it calls g") for n in range(places)]
+    dynamic = [Unseen("c.py", "c.py", n, "getattr") for n in range(unseen)]
+    for held, code in (({"a.py"}, Code.REQUIRE_ADDITIONAL_LOCKS), ({"a.py", "b.py"}, None), (set[str](), ...)):
+        outcome = concluded("a.py", [("a.py::g", "takes more")], breaks, dynamic, held)
+        refusal = refused(outcome, held)
+        if code is ...:
+            escalates = bool(unseen) or places > BREAKS_MAX
+            assert refusal is not None and refusal.code is (Code.ESCALATION_REQUIRED if escalates else Code.REQUIRE_ADDITIONAL_LOCKS)
+        else:
+            assert (refusal.code if refusal else None) is code, (held, refusal)

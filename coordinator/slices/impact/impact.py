@@ -113,10 +113,11 @@ class Impact:
 
 def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
     """Why this may not be written; None if it may. The holder of the whole file decides itself
-    about dynamic uses."""
-    if outcome.outcome == "ALLOW":
+    about dynamic uses. The places that break for certain it has to lease like anybody else."""
+    escalates = outcome.outcome == "ESCALATION_REQUIRED" and outcome.path not in held
+    if not escalates and not outcome.required:
         return None
-    if outcome.outcome == "REQUIRE_ADDITIONAL_LOCKS":
+    if not escalates:
         broken = [breakage for breakage in outcome.breaks if breakage.resource in outcome.required]
         text = "; ".join(f"{breakage.path}:{breakage.line}: {breakage.why}" for breakage
                          in broken[:TOLD_MAX])
@@ -129,8 +130,6 @@ def refused(outcome: Outcome, held: Collection[str]) -> Refusal | None:
                 {"resource": breakage.resource, "line": breakage.line, "why": breakage.why}
                 for breakage in broken],
         )
-    if outcome.path in held:
-        return None
     why = [f"{unseen.path}:{unseen.line}: {unseen.why}" for unseen in outcome.unseen[:TOLD_MAX]]
     return Refusal(
         Code.ESCALATION_REQUIRED,
