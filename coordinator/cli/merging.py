@@ -33,8 +33,8 @@ READ_BYTES_MAX = 256 << 20
 
 @command("merge-file")
 def merge_file(
-    base: Annotated[str, Argument("The version that both sides began with.")],
     ours: Annotated[str, Argument("Our version; the result is written into it.")],
+    base: Annotated[str, Argument("The version that both sides began with.")],
     theirs: Annotated[str, Argument("The other version.")],
     stdout: Annotated[bool, Option("Print the result; write nothing.", "-p")] = False,
     path: Annotated[str, Option("The file's name, which tells its language (default: OURS).")] = "",
@@ -46,6 +46,8 @@ def merge_file(
     as_json: AsJson = False,
 ) -> int:
     """Merge three versions of a file by its regions, git's own merge first.
+
+    The files come in the order of `git merge-file`.
 
     Exits with 0 if the result is clean, with the number of conflicts (127 at most) if it is not,
     and with 255 if nothing was merged.
@@ -122,7 +124,7 @@ def _bytes(typed: str) -> bytes:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Refusal(Code.INVALID, f"{shown} is no file of bytes. Nothing was merged.",
-                              next="Name three files: `coord merge-file BASE OURS THEIRS`.")
+                              next="Name three files: `coord merge-file OURS BASE THEIRS`.")
             if status.st_size > READ_BYTES_MAX:
                 raise Refusal(
                     Code.LIMIT, f"{shown} has more than {READ_BYTES_MAX:,} bytes. Nothing was "
@@ -130,7 +132,7 @@ def _bytes(typed: str) -> bytes:
             return file.read()
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
         raise Refusal(Code.INVALID, f"There is no file {shown}. Nothing was merged.",
-                      next="Name three files: `coord merge-file BASE OURS THEIRS`.") from None
+                      next="Name three files: `coord merge-file OURS BASE THEIRS`.") from None
     except OSError as bad:
         raise Refusal(Code.STORAGE, f"{shown} could not be read ({bad.strerror or bad}). Nothing "
                       "was merged.") from None
