@@ -116,10 +116,15 @@ def unwire(
 
 
 def keep_out_of_commits(root: Path, changed: Sequence[Path]) -> list[str]:
-    """Make git ignore settings files that coord has made. Returns notes for a person."""
+    """Make git ignore settings files that coord has made, now or before. Returns notes for a
+    person."""
     made = Wirer(StateDir(root), Path.home()).made()
     result = []
-    if passed := exclude.put_in(root, [path for path in changed if path in made]):
+    try:
+        passed = exclude.put_in(root, sorted(made))
+    except Refusal as refusal:
+        return [f"{refusal.message} {refusal.next}"]
+    if passed:
         names, it = ("names", "it") if len(passed) == 1 else ("name", "them")
         result.append(f"{', '.join(passed)} {names} paths of this machine, so git passes over {it} "
                       "(.git/info/exclude, of this clone only)")

@@ -39,11 +39,12 @@ def put_in(root: Path, files: Iterable[Path]) -> list[str]:
     """Make git ignore those of these files that it neither tracks nor ignores, and return them.
 
     Raises:
-        Refusal: STORAGE.
+        Refusal: STORAGE, also where git answers nothing here, as in another user's repository.
     """
     new = untracked(root, files)
-    if new:
-        _change(Git(root), new, [])
+    if new and not _change(Git(root), new, []):
+        raise Refusal(Code.STORAGE, f"git answers nothing in {root}, so {', '.join(new)} may get "
+                      "into a commit.", next="Look what `git status` says here, then repeat.")
     return new
 
 
@@ -67,10 +68,11 @@ def _split(text: str) -> tuple[str, str, str, str]:
     return text, _BEGIN if not text or text.endswith("\n") else _BEGIN_JOINED, "", ""
 
 
-def _change(git: Git, more: list[str], fewer: list[str]) -> None:
+def _change(git: Git, more: list[str], fewer: list[str]) -> bool:
+    """Change coord's lines. Returns whether git names the file that has them."""
     text = git.maybe("rev-parse", "--git-path", "info/exclude")
     if not text:
-        return
+        return False
     path = git.place / text
     try:
         before = path.read_text("utf-8", "surrogateescape") if path.exists() else ""
@@ -83,13 +85,14 @@ def _change(git: Git, more: list[str], fewer: list[str]) -> None:
         block = begin + "".join(f"{line}\n" for line in lines) + _END if lines else ""
         after = head + block + tail
         if after == before:
-            return
+            return True
         if not after:  # to git the same as none, which is what there was
             path.unlink()
-            return
+            return True
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = path.stat().st_mode & 0o777 if path.exists() else None
         write_atomic(path, after.encode("utf-8", "surrogateescape"), mode)
+        return True
     except (OSError, UnicodeError) as bad:
         raise Refusal(
             Code.STORAGE, f"{path} cannot be changed: {in_words(bad)}. It is as it was.",

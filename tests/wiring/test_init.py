@@ -212,3 +212,17 @@ def test_the_fields_of_a_task_file_are_told(repo: Repo) -> None:
     repo.write("t.yaml", "- {title: a, file: x.py}\n")
     wrong = repo.coord("task", "import", "t.yaml")
     assert wrong.returncode == 2 and "A task has these fields: title, prompt, resources" in wrong.stderr
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
+def test_where_git_answers_nothing_that_is_said_and_mended_the_next_time(repo: Repo) -> None:
+    """In another user's repository git refuses to answer: nothing is said to be kept out of commits that is not."""
+    subprocess.run(["git", "init", "-q", repo.root], check=True)
+    os.chown(repo.root, 12_345, 12_345)
+    os.chown(repo.root / ".git", 12_345, 12_345)
+    said = repo.coord("init", "--agent", "claude-code", "--yes", "--no-guard").stdout
+    assert "git answers nothing in" in said and "git passes over" not in said
+    for path in (repo.root, repo.root / ".git"):
+        os.chown(path, 0, 0)
+    assert "git passes over" in repo.coord("init", "--agent", "claude-code", "--yes", "--no-guard").stdout
+    assert ".claude/settings.local.json" in repo.read(".git/info/exclude")
