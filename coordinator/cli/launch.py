@@ -313,6 +313,9 @@ def _tell(made: Report) -> None:
         _tell_cost(made)
     say(", ".join((counted(made.conflicts, "conflict"), counted(made.redirects, "redirect"),
                    counted(made.reviews, "review"))))
+    if made.unleased:
+        say(f"changed meanwhile without a lease: {_some(made.unleased)} "
+            "(`coord explain FILE` tells)")
     if made.target is not None:
         _tell_landed(made)
     if made.by_others:

@@ -83,6 +83,7 @@ class Report(msgspec.Struct, kw_only=True):
     not_landed: list[KeptWork] = []
     given_up: list[str] = []  # tasks that were dead already when the launch began
     unverified: list[str] = []  # tasks that are done, and that the verifying command has not seen
+    unleased: list[str] = []  # files that were changed meanwhile without a lease
 
 
 class Before(NamedTuple):
@@ -132,6 +133,8 @@ def make(client: Client, before: Before, course: Course) -> Report:
         tokens_in=_sum([attempt.tokens_in for attempt in attempts]),
         tokens_out=_sum([attempt.tokens_out for attempt in attempts]),
         unverified=_unverified(client, mine),
+        unleased=sorted({str(event.data["resource"]) for event in _events(
+            client, before.since, "unleased_write")}),
     )
 
 

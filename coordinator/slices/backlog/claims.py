@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from coordinator.kernel import blackboard, tasks, unlanded_work, unserved
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, listed, ms
@@ -31,6 +32,9 @@ from coordinator.words.resource_names import READ, path_of, region_of, task_reso
 #: Why a task is given back that was found to need something, by who keeps that.
 WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which is free by now",
        "itself": "it says that it needs {}, which it has itself"}
+
+#: How long (seconds) a finished task waits, at most, until the watcher has recorded all writes.
+HEAR_S = 0.5
 
 
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
@@ -280,6 +284,7 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
         for part in svc.slices:
             part.check_done(svc, tx, task)
     agents.may_act(tx, actor, req.agent)
+    _hear_of_last_writes(svc, tx, task)
     notes = [note for part in svc.slices
              if (note := part.look_at_finished(svc, tx, task, req.landed)) is not None]
     agents.acting(tx, actor, req.agent)
@@ -296,6 +301,19 @@ def done(svc: Service, tx: Tx, actor: Actor, req: rq.TaskDone) -> rq.Task:
     for note in notes:
         note()
     return tasks.reply(tx, tasks.find(tx, task.task_id))
+
+
+def _hear_of_last_writes(svc: Service, tx: Tx, task: TaskRow) -> None:
+    """A launched program has just ended: what it wrote in its last instant is recorded while the
+    program counts as active.
+
+    Raises:
+        Unready: the watcher has not reported it yet.
+    """
+    row = tx.agent(str(task.claimed_by))
+    if row is not None and row.origin == "launch" and svc.hear is not None:
+        tx.looked.after(f"what the last program of {task.task_id} has written",
+                        partial(svc.hear, HEAR_S, True))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:
