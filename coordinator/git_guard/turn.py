@@ -150,16 +150,23 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return _taken_in(git, check, Path(top), rest)
     if rest[0] in _OF_HEAD and _passes(git, rest):
         return RUN
-    if (written := _list_patched(git, rest)) is not None:
-        return _judge_files(check, written, rest[0])
-    names_commit = partial(_names_commit, git, top, rest[0])
-    if rest[0] not in _OF_HEAD and not git_commands.wide(rest, names_commit):
-        if rest[0] == "stash":
-            return _put_aside(git, check, rest)
-        return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
+    if (code := _judge_named(git, check, top, rest)) is not None:
+        return code
     _wait_for_turn(check.root, _make_request(
         git, check, pid, rest, Path(top) if _is_usual(git, top) else check.root))
     return HAS_TURN
+
+
+def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) -> int | None:
+    """Judge a command by the files that it changes; None where it changes the whole tree."""
+    if (written := _list_patched(git, rest)) is not None:
+        return _judge_files(check, written, rest[0])
+    names_commit = partial(_names_commit, git, top, rest[0])
+    if rest[0] in _OF_HEAD or git_commands.wide(rest, names_commit):
+        return None
+    if rest[0] == "stash":
+        return _put_aside(git, check, rest)
+    return _brought_back(git, check, rest[0], git_commands.brought_back(rest, names_commit))
 
 
 def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],

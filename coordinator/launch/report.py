@@ -133,9 +133,13 @@ def make(client: Client, before: Before, course: Course) -> Report:
         tokens_in=_sum([attempt.tokens_in for attempt in attempts]),
         tokens_out=_sum([attempt.tokens_out for attempt in attempts]),
         unverified=_unverified(client, mine),
-        unleased=sorted({str(event.data["resource"]) for event in _events(
-            client, before.since, "unleased_write")}),
+        unleased=_list_unleased(client, before.since),
     )
+
+
+def _list_unleased(client: Client, since: int) -> list[str]:
+    return sorted({str(event.data["resource"])
+                   for event in _events(client, since, "unleased_write")})
 
 
 def _split_closed(tasks: Sequence[rq.Task], before: Before
