@@ -109,7 +109,7 @@ class Archive(Section, frozen=True):
 
     folders: list[str] = msgspec.field(default_factory=lambda: ["context_archive"])
     """The folders of the Markdown that explains the code."""
-    excerpt_bytes: Count = 1500  # of it that go into one answer
+    excerpt_bytes: ClassVar[int] = 1500  # of it that go into one answer
 
 
 class Http(Section, frozen=True):
@@ -181,6 +181,14 @@ class Strategies(Section, frozen=True):
     losses_max: Count = 3  # writes that an agent loses in a row before it gets a lease
 
 
+class Worktrees(Section, frozen=True):
+    """Sessions in working trees of their own."""
+
+    overlap: Literal["tell", "refuse", "ignore"] = "tell"
+    """What follows where agents edit one file in two trees: both are told, the later one is
+    refused, or nothing. What somebody has asked for is refused in all trees."""
+
+
 class Signalling(Section, frozen=True):
     """Hints on tasks and resources, and how dispatch weighs them."""
 
@@ -242,6 +250,7 @@ class Settings(Section, frozen=True):
     webhooks: Webhooks = Webhooks()
     notify: Notifying = Notifying()
     strategies: Strategies = Strategies()
+    worktrees: Worktrees = Worktrees()
     verify: Verifying = Verifying()
     messages: Talking = Talking()
 

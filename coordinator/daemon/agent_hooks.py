@@ -316,7 +316,8 @@ class AgentHooks:
         elif holder:
             owner = self._router.look(lambda view: view.agent(holder))
             above = None if owner is None or isinstance(owner, Refusal) else owner.parent
-            self._processes.belongs(profile, session, above or holder)
+            self._processes.belongs(profile, session, above or holder,
+                                    rests=heard.moment == "stop")
             self._rests(above or holder, heard.moment == "stop" and not heeded.again)
 
     def _note_command(self, heard: HookCall, heeded: tool_calls.Heeded, caller: int) -> None:

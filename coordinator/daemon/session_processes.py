@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,11 +50,13 @@ class Process(NamedTuple):
 @dataclass(eq=False)
 class Seen:
     """A session's process. `hooks`: how many have come from it; one alone may come from a process
-    that only ran that hook."""
+    that only ran that hook. `rests`: its turn is over. `later_ids`: other ids of the session."""
 
     process: Process
     hooks: int = 1
     agent: str = ""
+    rests: bool = False
+    later_ids: set[str] = field(default_factory=set)
     descriptor: int = -1
     path: str | None = None
 
@@ -96,11 +98,13 @@ class SessionProcesses:
         if process is None:
             return session
         for key in [key for process in above for key in self._sessions.get(process, ())]:
-            if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")):
+            if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")
+                                      or session in self._seen[key].later_ids):
                 self._seen[key].hooks += 1  # whatever has become of another with this session
                 return key[1]
         if alone and (former := self._find_former(process, profile)) is not None:
             self._seen[profile, former].hooks += 1
+            self._seen[profile, former].later_ids.add(session)
             return former
         name = session
         while (sighting := self._seen.get((profile, name))) is not None or (
@@ -115,16 +119,21 @@ class SessionProcesses:
         return name
 
     def _find_former(self, process: Process, profile: str) -> str | None:
-        """The session of this profile that the process has, if its agent is known."""
+        """The session of this profile that the process has, if its agent is known. Unless the
+        process is the profile's own program, the session's turn has to be over: a program that
+        plays several agents may ask in this profile's name."""
+        its_own = _runs(process.pid, self._program(profile) or profile)
         return next((session for name, session in reversed(self._sessions.get(process, []))
-                     if name == profile and self._seen[name, session].agent), None)
+                     if name == profile and self._seen[name, session].agent
+                     and (its_own or self._seen[name, session].rests)), None)
 
-    def belongs(self, profile: str, session: str, agent: str) -> None:
-        """Note that the session is this agent's. From its second hook on its end is watched for."""
+    def belongs(self, profile: str, session: str, agent: str, *, rests: bool = False) -> None:
+        """Note that the session is this agent's, and whether its turn is over. From its second hook
+        on its end is watched for."""
         sighting = self._seen.get((profile, session))
         if sighting is None:
             return
-        sighting.agent = agent
+        sighting.agent, sighting.rests = agent, rests
         if sighting.hooks > 1 and sighting.descriptor < 0 and hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError):
                 sighting.descriptor = os.pidfd_open(sighting.process.pid)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from coordinator.kernel.core import Service
 from coordinator.kernel.leasing.located import Wanted
-from coordinator.rules.strategies import Strategy, strategy_of
+from coordinator.rules.strategies import Strategy, find_named_strategy, strategy_of
 from coordinator.words.resource_names import Located, Resource
 
 
@@ -35,6 +35,15 @@ def written(svc: Service, wanted: Sequence[Located]) -> list[Located]:
     return [located for located in wanted if not (
         find_strategy(svc, located.resource) == "isolated"
         and svc.is_launched_worktree(located.worktree))]
+
+
+def is_refused_everywhere(svc: Service, wanted: Sequence[Located]) -> bool:
+    """Whether what a hook takes of these is refused to others in all working trees: by the setting,
+    or because a person has named one of them pessimistic."""
+    by_glob = svc.settings.strategies.by_glob
+    return svc.settings.worktrees.overlap == "refuse" or (bool(by_glob) and any(
+        find_named_strategy(located.resource, by_glob, svc.fold_case) == "pessimistic"
+        for located in wanted))
 
 
 def lands_free(svc: Service, asked: Resource) -> bool:

@@ -17,8 +17,11 @@ from typing import Protocol, cast
 
 from coordinator.rules.globs import overlaps
 from coordinator.words.clock import from_iso
+from coordinator.words.purposes import is_unasked
 from coordinator.words.resource_names import Kind, Resource
 
+#: The reach of a right that counts in all working trees.
+EVERYWHERE = "*"
 #: The prefix of a holder's further slots, for copies in other working trees.
 TREE = "tree:"
 
@@ -40,6 +43,10 @@ class Held(Protocol):
     def scope(self) -> str: ...
     @property
     def agreed_as(self) -> str | None: ...
+    @property
+    def purpose(self) -> str: ...
+    @property
+    def worktree(self) -> str | None: ...
 
 
 def as_resource(name: str, kind: str, scope: str) -> Resource:
@@ -52,12 +59,33 @@ def dead(expires_at: str, now: str) -> bool:
     return now >= expires_at
 
 
+def reach(kind: str, purpose: str, worktree: str | None) -> str:
+    """The working tree in which a right counts. Two trees hold two files, so a right that coord
+    took on its holder's behalf counts in its own tree. A right that somebody asked for counts
+    EVERYWHERE, and so does every right to a key."""
+    if kind == "key" or not is_unasked(purpose):
+        return EVERYWHERE
+    return worktree or ""
+
+
+def meet(reach: str, other: str) -> bool:
+    """Whether two rights count in a common working tree."""
+    return reach == other or EVERYWHERE in (reach, other)
+
+
 def conflicts(
-    asked: Resource, mode: str, holder: str, lease: Held, agreed: str | None = None
+    asked: Resource, mode: str, holder: str, lease: Held, agreed: str | None = None,
+    within: str = EVERYWHERE,
 ) -> bool:
-    """Whether `lease`, were it live, forbids `holder` to get `asked`. `agreed`: it is wanted by the
-    agreement of this name."""
+    """Whether `lease`, were it live, forbids `holder` to get `asked`.
+
+    Args:
+        agreed: the name of the agreement by which it is wanted.
+        within: the `reach` of what is asked for.
+    """
     if lease.locked_by == holder or both_shared(mode, lease, agreed):
+        return False
+    if not meet(within, reach(lease.kind, lease.purpose, lease.worktree)):
         return False
     return overlaps(asked, as_resource(lease.file_path, lease.kind, lease.scope))
 

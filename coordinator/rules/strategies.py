@@ -22,7 +22,13 @@ Strategy = Literal["pessimistic", "optimistic", "isolated"]
 def strategy_of(asked: Resource, by_glob: Mapping[str, Strategy], fold_case: bool) -> Strategy:
     """The strategy of a file, a directory, a region (its file's) or a key. A glob is always
     pessimistic, because it may match files of several strategies."""
-    chosen: Strategy = "pessimistic"
+    return find_named_strategy(asked, by_glob, fold_case) or "pessimistic"
+
+
+def find_named_strategy(asked: Resource, by_glob: Mapping[str, Strategy],
+                        fold_case: bool) -> Strategy | None:
+    """The strategy that a person has named for a resource; None if there is none."""
+    chosen: Strategy | None = None
     if asked.kind == "glob":
         return chosen
     for pattern, strategy in by_glob.items():

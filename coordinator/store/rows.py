@@ -84,6 +84,8 @@ class NearWaiter(Row, frozen=True):
     name: str
     kind: str
     scope: str
+    purpose: str
+    worktree: str | None
 
 
 class Wanting(Row, frozen=True):
@@ -100,6 +102,8 @@ class Wanting(Row, frozen=True):
     name: str
     kind: str
     scope: str
+    purpose: str
+    worktree: str | None
 
 
 class UnlockRow(Row, frozen=True):

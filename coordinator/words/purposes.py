@@ -22,15 +22,25 @@ WINDOW = "window"
 TURN = "turn"
 #: Begins the purpose of a lease that a hook has taken for a tool's call.
 HOOK = "hook:"
+#: The same of a lease that counts in all working trees, as the settings want it.
+HOOK_EVERYWHERE = "hook:*"
 #: Begins the purpose of a lease for a commit of regions or a proposal.
 COMMIT = "commit:"
 #: Begins the purpose of a lease for a verdict on a review.
 VERDICT = "verdict:"
 
 
-def of_hook(tool: str) -> str:
-    """The purpose of what is leased for a call of this tool."""
-    return f"{HOOK}{tool[:180]}"
+def of_hook(tool: str, *, everywhere: bool = False) -> str:
+    """The purpose of what is leased for a call of this tool. `everywhere`: it counts in all working
+    trees."""
+    return f"{HOOK_EVERYWHERE if everywhere else HOOK}{tool[:180]}"
+
+
+def is_unasked(purpose: str) -> bool:
+    """Whether coord took the lease on its holder's behalf, so that it counts in its own working
+    tree alone."""
+    return purpose == ADOPTED or (
+        purpose.startswith(HOOK) and not purpose.startswith(HOOK_EVERYWHERE))
 
 
 def of_commit(name: str) -> str:

@@ -327,6 +327,7 @@ def test_a_new_id_in_the_same_process_is_the_same_session(repo: Repo, begin: Beg
         return "deny" in json.dumps(said)
 
     assert not refused(one)
+    one.hook("AfterAgent" if profile == "gemini" else "Stop", stop_hook_active=False)
     one.session = "session-2"
     if event is not None:
         one.hook(event[0], **event[1])

@@ -11,6 +11,7 @@ import pytest
 
 from coordinator.files.content import digest
 from coordinator.kernel.repository_files import Bytes
+from coordinator.settings import Settings
 from coordinator.slices.guard import ended_rights, seen_writes, shell_commands
 from coordinator.slices.guard.adoption import adopt
 from coordinator.slices.guard.attribution import Running
@@ -31,8 +32,8 @@ def by_tree(found: tuple[str, str | None]) -> tuple[str, str]:
 class Trees:
     """A world with a linked worktree beside it; `cwd` by its name."""
 
-    def __init__(self, tmp_path: Path) -> None:
-        self.world = World(tmp_path / "main", git=True)
+    def __init__(self, tmp_path: Path, settings: Settings | None = None) -> None:
+        self.world = World(tmp_path / "main", settings or Settings(), git=True)
         git = ["git", "-C", str(self.world.root), "-c", "user.name=n", "-c", "user.email=e@x"]
         self.world.write("src/a.py", SOURCE)
         self.world.write("docs/one.md", "one\n")

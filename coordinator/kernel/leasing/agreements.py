@@ -106,7 +106,8 @@ def share(tx: Tx, leases: Sequence[LeaseRow], name: str) -> None:
         resource = rule.as_resource(lease.file_path, lease.kind, lease.scope)
         tx.record(ev.LeaseAgreed(
             fencing_token=lease.fencing_token, agent=lease.locked_by, resource=lease.file_path,
-            slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree),
+            slot=free_slot(tx, lease.locked_by, resource, "shared", lease.worktree,
+                           lease.purpose),
             agreed_as=name,
         ))
 

@@ -24,7 +24,8 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
 from coordinator.store.parking import at_review
-from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow
+from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow, Wanting
+from coordinator.words import purposes
 from coordinator.words.resource_names import (
     Kind,
     Located,
@@ -55,6 +56,7 @@ class Blockers(msgspec.Struct):
     mine: list[LeaseRow] = []  # its own live leases that overlap, in the same working tree
     own: dict[str, LeaseRow] = {}  # its own leases on the same things, in the same working tree
     elsewhere: list[LeaseRow] = []  # its own leases at the same scope, in others
+    apart: list[LeaseRow] = []  # live leases of others on the same, which count in other trees
     shares: bool = False  # it has some of it already by an agreement with others, who have it, too
     #: The scope of the first blocking lease, as the database has it.
     held_at: str = ""
@@ -88,6 +90,7 @@ class Asking(NamedTuple):
             file gets it, for it may hold what that task waits for.
         agreed: the agreement by which it is wanted.
         lent: leases of its parent, which go over to it with the grant.
+        purpose: its purpose: what a hook takes unasked counts in its own working tree.
     """
 
     priority: int = 0
@@ -96,6 +99,7 @@ class Asking(NamedTuple):
     task: str | None = None
     agreed: str | None = None
     lent: Collection[LeaseRow] = ()
+    purpose: str = purposes.ASKED
 
 
 PLAINLY = Asking()
@@ -120,7 +124,7 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
             search.add_turns(located, mode)
         # A waiter on the old name of a file does not block its holder from the new one.
         if present.waiters and not renamed_regions.is_own(svc, tx, holder, located):
-            search.add_waiters(asked, mode)
+            search.add_waiters(located, mode)
         if present.reviews:
             search.add_reviews(asked)
     if search.lapsed:
@@ -156,7 +160,7 @@ class _Search:
                 return False
             if lease.locked_by == self.holder:
                 self._add_own(located, lease, scope)
-            elif self._blocks(located.resource, mode, lease, sharing):
+            elif self._blocks(located, mode, lease, sharing):
                 self.blockers.held_at = self.blockers.held_at or scope
                 self.blockers.leases.append(lease)
         return True
@@ -182,10 +186,18 @@ class _Search:
         elif here and overlaps(asked, rule.as_resource(lease.file_path, lease.kind, lease.scope)):
             blockers.mine.append(lease)
 
-    def _blocks(self, asked: Resource, mode: str, lease: LeaseRow,
+    def _reach(self, located: Located) -> str:
+        return rule.reach(located.resource.kind, self.asking.purpose, located.worktree)
+
+    def _blocks(self, located: Located, mode: str, lease: LeaseRow,
                 sharing: Collection[str | None]) -> bool:
         """Whether another's lease blocks it. An expired lease has to be closed first."""
-        if not rule.conflicts(asked, mode, self.holder, lease, self.asking.agreed):
+        one_inode = located.inode is not None and lease.inode == located.inode
+        if not rule.conflicts(located.resource, mode, self.holder, lease, self.asking.agreed,
+                              rule.EVERYWHERE if one_inode else self._reach(located)):
+            if lease.worktree != located.worktree and lease.expires_at > self.tx.now and (
+                    rule.conflicts(located.resource, mode, self.holder, lease)):
+                self.blockers.apart.append(lease)
             return False
         if lease.fencing_token in self.passed:
             return False
@@ -219,12 +231,12 @@ class _Search:
             blockers.held_at = blockers.held_at or lease.scope
             blockers.leases.append(lease)
 
-    def add_waiters(self, asked: Resource, mode: str) -> None:
+    def add_waiters(self, located: Located, mode: str) -> None:
         """Add others' waiters that overlap the resource and are earlier in the queue. A waiter that
         waits for the holder itself, or for what the holder has lent, is passed and limits the
         grant. So is a waiter behind such a one, or all three would wait for each other. An agent
         that asked for this before, among more, keeps its place."""
-        before = self._find_waiters_before(asked, mode)
+        before = self._find_waiters_before(located, mode)
         passed: list[tuple[NearWaiter, str]] = []
         for _, waiter in sorted(before, key=lambda place: (place[0], place[1].acquisition_id)):
             until = _waits_for(self.tx, waiter, self.holder, self.passed) or next(
@@ -235,15 +247,15 @@ class _Search:
                 passed.append((waiter, until))
                 self.blockers.no_longer_than = min(until, self.blockers.no_longer_than or until)
 
-    def _find_waiters_before(self, asked: Resource,
+    def _find_waiters_before(self, located: Located,
                              mode: str) -> list[tuple[tuple[int, str], NearWaiter]]:
-        tx, asking = self.tx, self.asking
+        tx, asking, asked = self.tx, self.asking, located.resource
         step = ms(self.svc.settings.leases.age_step_s)
         place = rule.standing(asking.priority, asking.asked_at or tx.now, tx.now_ms, step)
         before: list[tuple[tuple[int, str], NearWaiter]] = []
         for waiter in near(tx, NearWaiter, "waiters_near", asked):
             theirs = rule.standing(waiter.priority, waiter.asked_at, tx.now_ms, step)
-            if (self._is_in_the_queue(waiter, asked, mode)
+            if (self._is_in_the_queue(waiter, located, mode)
                     and (theirs, waiter.acquisition_id) <= (place, asking.acquisition or "~")
                     and not unserved.rests(tx, "waiter", waiter.acquisition_id)):
                 before.append((theirs, waiter))
@@ -253,13 +265,15 @@ class _Search:
                       waiter in before if (*asked_at, waiter.acquisition_id) < mine]
         return before
 
-    def _is_in_the_queue(self, waiter: NearWaiter, asked: Resource, mode: str) -> bool:
+    def _is_in_the_queue(self, waiter: NearWaiter, located: Located, mode: str) -> bool:
         """Whether this is another's, for what overlaps it, and its time is not over."""
         return not (
             waiter.agent == self.holder or waiter.acquisition_id == self.asking.acquisition
             or rule.dead(waiter.until, self.tx.now)  # whether or not anybody has tidied it away
             or (mode == "shared" and waiter.mode == "shared")
-            or not overlaps(asked, rule.as_resource(waiter.name, waiter.kind, waiter.scope)))
+            or not overlaps(located.resource,
+                            rule.as_resource(waiter.name, waiter.kind, waiter.scope))
+            or not rule.meet(self._reach(located), waiter_reach(waiter)))
 
     def add_reviews(self, asked: Resource) -> None:
         """Add partial work under review. A holder that shares a file may continue, although another
@@ -399,7 +413,8 @@ def _renamed(svc: Service, lease: LeaseRow, asked: Resource) -> LeaseRow:
     name = path if region is None else f"{path}::{region}"
     alias = resource(name, kind, fold_case=svc.fold_case)
     contains = lease.kind in ("dir", "glob")
-    return msgspec.structs.replace(lease, kind="dir" if contains else kind, scope=alias.scope)
+    return msgspec.structs.replace(lease, kind="dir" if contains else kind, scope=alias.scope,
+                                   purpose=purposes.ASKED)  # one file, in whatever tree
 
 
 def _places(tx: Tx, holder: str, asked: Resource, mode: str, step: int) -> list[Standing]:
@@ -418,9 +433,15 @@ def _wanted(tx: Tx, acquisition: str) -> list[Resource]:
             for row in tx.each(PlaceRow, "waiter_places_of", acquisition)]
 
 
+def waiter_reach(waiter: NearWaiter | Wanting) -> str:
+    """The working tree in which the right counts that a waiter waits for."""
+    return rule.reach(waiter.kind, waiter.purpose, waiter.worktree)
+
+
 def _stands_behind(waiter: NearWaiter, other: NearWaiter) -> bool:
     """Whether it cannot be served before this one, who came first."""
-    return "exclusive" in (waiter.mode, other.mode) and overlaps(
+    return "exclusive" in (waiter.mode, other.mode) and rule.meet(
+        waiter_reach(waiter), waiter_reach(other)) and overlaps(
         rule.as_resource(waiter.name, waiter.kind, waiter.scope),
         rule.as_resource(other.name, other.kind, other.scope))
 
@@ -434,7 +455,8 @@ def _waits_for(tx: Tx, waiter: NearWaiter, holder: str, lent: Collection[int]) -
             if (
                 (lease.locked_by == holder or lease.fencing_token in lent)
                 and lease.expires_at > tx.now
-                and rule.conflicts(asked, waiter.mode, waiter.agent, lease)
+                and rule.conflicts(asked, waiter.mode, waiter.agent, lease,
+                                   within=waiter_reach(waiter))
             ):
                 latest = max(latest or lease.max_until, lease.max_until)
     return latest

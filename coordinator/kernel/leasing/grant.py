@@ -170,12 +170,12 @@ class _Granting:
             slot=rule.slot(asked.kind, asked.name, mode, self.holder), inode=located.inode,
             task=terms.task,
         )
-        if self.copies:
-            event.slot = free_slot(tx, self.holder, asked, mode, located.worktree)
         event.worktree = located.worktree
         # A lease that its holder asked for, for reading, ends no sooner because it is written now.
         event.purpose = purposes.ASKED if (
             own is not None and own.purpose == purposes.ASKED) else terms.purpose
+        if self.copies or located.worktree is not None:
+            event.slot = free_slot(tx, self.holder, asked, mode, located.worktree, event.purpose)
         return event
 
     def _set_beginning(self, event: ev.LeaseGranted, located: Located,
@@ -437,7 +437,8 @@ def in_its_place(
             fencing_token=token, resource=row.file_path, agent=row.locked_by,
             description=row.task_description, expires_at=row.expires_at, lease_kind=row.kind,
             mode=row.mode, scope=row.scope, inode=row.inode, worktree=row.worktree,
-            slot=free_slot(tx, row.locked_by, asked, row.mode, row.worktree), task=row.task_id,
+            slot=free_slot(tx, row.locked_by, asked, row.mode, row.worktree,
+                           row.purpose), task=row.task_id,
             acquisition_id=acquisition or f"A-{token}", ttl_ms=row.ttl_ms,
             max_until=row.max_until, content_hash=row.content_hash, baselines=contents,
             agreed_as=row.agreed_as, goes_with=row.goes_with, lent_by=row.lent_by,
@@ -448,11 +449,14 @@ def in_its_place(
 
 
 def free_slot(
-    tx: Tx, holder: str, asked: Resource, mode: str, worktree: str | None
+    tx: Tx, holder: str, asked: Resource, mode: str, worktree: str | None, purpose: str
 ) -> str:
     """The slot of a new lease. If its holder has the same resource in another working tree, the
-    slot is a second one. If another holder is in it, the schema refuses it."""
+    slot is a second one. A lease that counts in a linked tree alone has that tree's slot. If
+    another holder is in the slot, the schema refuses it."""
     slot = rule.slot(asked.kind, asked.name, mode, holder)
+    if worktree is not None and rule.reach(asked.kind, purpose, worktree) == worktree:
+        slot = rule.slot_of_tree(slot, worktree)
     taken = {row.slot for row in tx.each(LeaseRow, "leases_at_scope", asked.scope)
         if row.locked_by == holder}
     further = rule.slot_of_tree(slot, worktree)

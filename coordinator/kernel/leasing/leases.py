@@ -18,6 +18,7 @@ from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import (
     circles,
     lapse,
+    other_trees,
     partial_work,
     redirect,
     since_asked,
@@ -150,10 +151,13 @@ def acquire_located(
     for lease in how.lent:
         lend(tx, lease, req.agent)
     if how.lent:
-        blockers = find_blockers(svc, tx, req.agent, wanted, Asking(req.priority, asking.asked_at))
+        blockers = find_blockers(svc, tx, req.agent, wanted, Asking(
+            req.priority, asking.asked_at, purpose=purpose))
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
+    if blockers.apart:
+        other_trees.tell(svc, tx, req.agent, granted, blockers.apart)
     if before is not None and before.held:  # a request that is held open hears of it, too
         waiting_line.tell(tx, before.acquisition_id, had_already(granted))
     return granted
@@ -164,9 +168,10 @@ def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
     """The agent's former place in the queue, and the purpose of the new one. What an agent asked
     for itself stays asked for."""
     if before is None:
-        return Asking(req.priority, tx.now, None, lent=how.lent), how.purpose
-    return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent),
-            purposes.ASKED if before.purpose == purposes.ASKED else how.purpose)
+        return Asking(req.priority, tx.now, None, lent=how.lent, purpose=how.purpose), how.purpose
+    purpose = purposes.ASKED if before.purpose == purposes.ASKED else how.purpose
+    return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
+                   purpose=purpose), purpose)
 
 
 class _Blocked(NamedTuple):

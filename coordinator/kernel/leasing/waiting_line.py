@@ -261,7 +261,7 @@ def _weighed(svc: Service, tx: Tx, waiter: WaiterRow, agreed: str | None = None,
                             in matches]
     blockers = find_blockers(
         svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
-        acquisition=waiter.acquisition_id, agreed=agreed),
+        acquisition=waiter.acquisition_id, agreed=agreed, purpose=waiter.purpose),
     )
     return wanted, blockers
 
@@ -347,7 +347,7 @@ def stop_holding(
     wanted: list[Wanted] = [(located_resource, waiter.mode) for located_resource in located]
     blockers = find_blockers(
         svc, tx, waiter.agent, wanted, Asking(priority=waiter.priority, asked_at=waiter.asked_at,
-        acquisition=acquisition),
+        acquisition=acquisition, purpose=waiter.purpose),
     )
     if listens and not is_turn and not (blockers.blocked or blockers.closed):
         _give(svc, tx, waiter, wanted, blockers, _Handed())
@@ -429,10 +429,12 @@ def listing(svc: Service, view: View, *, about: Resource | None = None,
 def _held_by(view: View, waiter: WaiterRow) -> list[str]:
     """The holders of something that it waits for."""
     result: dict[str, None] = {}
-    for asked in _resources(view, waiter.acquisition_id):
+    for row in view.each(PlaceRow, "waiter_places_of", waiter.acquisition_id):
+        asked = rule.as_resource(row.name, row.kind, row.scope)
+        reach = rule.reach(row.kind, waiter.purpose, row.worktree)
         for lease in each_lease_near(view, asked):
             if lease.expires_at > view.now and rule.conflicts(
-                    asked, waiter.mode, waiter.agent, lease):
+                    asked, waiter.mode, waiter.agent, lease, within=reach):
                 result[lease.locked_by] = None
             if len(result) == HOLDERS_TOLD_MAX:
                 return list(result)

@@ -13,7 +13,7 @@ import msgspec
 
 from coordinator.kernel import unserved
 from coordinator.kernel.core import Service, ms
-from coordinator.kernel.leasing.blockers import Blockers
+from coordinator.kernel.leasing.blockers import Blockers, waiter_reach
 from coordinator.kernel.leasing.overlapping import each_lease_near, one_by_one
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
@@ -82,7 +82,8 @@ def _in_the_way(view: View, row: Wanting, asked: Resource) -> list[LeaseRow]:
     leases = each_lease_near(view, asked)
     found_leases = list(islice(
         (lease for lease in leases if lease.expires_at > view.now and not _ends_by_itself(lease)
-         and rule.conflicts(asked, row.mode, row.agent, lease)), BLOCKERS_MAX))
+         and rule.conflicts(asked, row.mode, row.agent, lease, within=waiter_reach(row))),
+        BLOCKERS_MAX))
     if not found_leases and row.met not in ("", asked.scope):
         found_leases = [
             lease for lease in view.each(LeaseRow, "leases_at_scope", row.met)

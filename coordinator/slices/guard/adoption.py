@@ -13,7 +13,7 @@ from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.holders import notices
 from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import leases
-from coordinator.kernel.leasing.blockers import find_blockers
+from coordinator.kernel.leasing.blockers import Asking, find_blockers
 from coordinator.kernel.leasing.grant import Before
 from coordinator.looking.facts import Place
 from coordinator.slices.guard.ended_rights import EndedRights
@@ -105,7 +105,8 @@ def _free(svc: Service, tx: Tx, agent: str, place: Place) -> Located | None:
     tx.looked.require([place])
     try:
         located = tx.looked.located(place)
-        blockers = find_blockers(svc, tx, agent, [(located, "exclusive")])
+        blockers = find_blockers(svc, tx, agent, [(located, "exclusive")],
+                                 Asking(purpose=purposes.ADOPTED))
     except Refusal:
         return None
     taken = blockers.blocked or blockers.closed or blockers.mine or blockers.own

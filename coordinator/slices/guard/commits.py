@@ -16,6 +16,7 @@ from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
+from coordinator.words.purposes import is_unasked
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Resource, resource
 
@@ -65,7 +66,10 @@ def _held(svc: Service, view: View, agent: str | None, paths: list[str]) -> list
         entry = _entry(svc, view, name)
         if entry is None:
             continue  # outside, or git's own, so nobody can hold it
+        tree = svc.tree.worktree_of(name)
         for row in _in_the_way(view, mine, *entry):
+            if row.worktree != tree and is_unasked(row.purpose) and row.inode != entry[1]:
+                continue  # another file: of its own tree, on a branch of its own
             held.setdefault((path, row.fencing_token), rq.GuardHeld(
                 path=path, resource=row.file_path, holder=row.locked_by, task=row.task_id,
                 description=row.task_description, since=row.locked_at, until=row.expires_at,

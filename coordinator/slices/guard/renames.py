@@ -172,7 +172,8 @@ def _have_both(tx: Tx, lease: LeaseRow, asked: Resource, over: str | None, free:
         tx.record(ev.LeaseMoved(
             fencing_token=lease.fencing_token, agent=lease.locked_by, resource=name,
             old_scope=lease.scope, scope=asked.scope, moved_from=lease.file_path,
-            slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree),
+            slot=free_slot(tx, lease.locked_by, asked, lease.mode, lease.worktree,
+                           lease.purpose),
         ))
         tx.free(lease.file_path, lease.kind, lease.scope)
         text = "your lease followed"

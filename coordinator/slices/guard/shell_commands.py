@@ -281,7 +281,8 @@ def of_the_command(tx: Tx, agent: str, tool: str) -> list[LeaseRow]:
     """
     rows = [row for row in tx.each(LeaseRow, "leases_of_holder", agent)
             if row.kind in ("file", "dir") and row.worktree is None
-            and row.purpose == purposes.of_hook(tool)]
+            and row.purpose in (purposes.of_hook(tool),
+                                purposes.of_hook(tool, everywhere=True))]
     names = [row.file_path.rstrip("/") for row in rows]
     tx.looked.require(Ignored(name, is_dir) for name in names for is_dir in (False, True))
     return [row for row, name in zip(rows, names, strict=True)

@@ -444,7 +444,9 @@ def _lease(proposal: _Proposal, request: rq.Acquire, wanted: Sequence[Located],
     try:
         answer = leases.acquire_located(
             proposal.svc, proposal.tx, proposal.actor, request, wanted, leases.How(
-                lent=lent, waits=request.retry, purpose=purposes.of_hook(proposal.heard.tool)))
+                lent=lent, waits=request.retry, purpose=purposes.of_hook(
+                    proposal.heard.tool, everywhere=strategies.is_refused_everywhere(
+                        proposal.svc, wanted))))
     except Refusal as refusal:
         return refusal
     if request.retry or asked is None or not isinstance(answer, Refusal):

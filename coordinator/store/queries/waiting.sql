@@ -28,23 +28,25 @@ SELECT name, kind, scope, worktree FROM waiter_resources WHERE acquisition_id = 
 
 -- name: waiters_near
 -- Waiters that may overlap a resource (parameters as for `overlapping`).
-SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope,
+       w.purpose, r.worktree
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope IN ({scopes})
 UNION ALL
-SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope
+SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, r.name, r.kind, r.scope,
+       w.purpose, r.worktree
 FROM waiter_resources r JOIN waiters w USING (acquisition_id) WHERE r.scope >= ? AND r.scope < ?;
 
 -- name: wants_of_agent
 -- What an agent's waiters want, a row for each resource.
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, w.met, w.gives_way_to,
-       r.name, r.kind, r.scope
+       r.name, r.kind, r.scope, w.purpose, r.worktree
 FROM waiters w JOIN waiter_resources r USING (acquisition_id) WHERE w.agent = ?
 ORDER BY w.acquisition_id, r.name;
 
 -- name: wants_of
 -- The same of one waiter.
 SELECT w.acquisition_id, w.agent, w.mode, w.priority, w.asked_at, w.until, w.met, w.gives_way_to,
-       r.name, r.kind, r.scope
+       r.name, r.kind, r.scope, w.purpose, r.worktree
 FROM waiters w JOIN waiter_resources r USING (acquisition_id) WHERE w.acquisition_id = ?
 ORDER BY r.name;
 
