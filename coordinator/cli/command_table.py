@@ -142,6 +142,9 @@ MODULES = {
         "tell",
         "messages",
     ),
+    "slices.overlap.commands": (
+        "overlap",
+    ),
     "slices.review.commands": (
         "review list",
         "review show",

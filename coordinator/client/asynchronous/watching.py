@@ -145,6 +145,19 @@ class Watching(AsyncAsking):
         """
         return await self.call(rq.Health(integrity=integrity))
 
+    async def overlaps(self, *, branch: str | None = None, limit: int = 200) -> rq.OverlapList:
+        """What two working trees of the repository change both, file by file and by region, from
+        their common commit on, and whether a trial merge of the two is clean. Nothing is changed.
+
+        The files are read as they are now, so uncommitted work counts. The same change on both
+        sides is no overlap.
+
+        Args:
+            branch: Only of the tree that has this branch checked out.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return await self.call(rq.Overlaps(branch=branch, limit=limit))
+
     async def coordinators(self) -> rq.CoordinatorList:
         """The coordinators that this user runs, of all repositories, and how each of them is."""
         return await self.call(rq.Coordinators())

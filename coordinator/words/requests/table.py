@@ -177,6 +177,12 @@ if TYPE_CHECKING:
         MessagesSee as MessagesSee,
         MessagesSeen as MessagesSeen,
     )
+    from coordinator.slices.overlap.requests import (
+        Overlap as Overlap,
+        OverlapList as OverlapList,
+        OverlapSide as OverlapSide,
+        Overlaps as Overlaps,
+    )
     from coordinator.slices.regions.requests import (
         CommitRegion as CommitRegion,
         RegionText as RegionText,
@@ -330,6 +336,9 @@ MODULES = {
         "",
     "coordinator.slices.messages.requests":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen "
+        "",
+    "coordinator.slices.overlap.requests":
+        "Overlap OverlapList OverlapSide Overlaps "
         "",
     "coordinator.slices.regions.requests":
         "CommitRegion RegionText "

@@ -1639,6 +1639,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/overlaps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What two working trees of the repository change both, file by file and by region, from their common commit on, and whether a trial merge of the two is clean
+         * @description What two working trees of the repository change both, file by file and by region, from their
+         *         common commit on, and whether a trial merge of the two is clean. Nothing is changed.
+         *
+         *         The files are read as they are now, so uncommitted work counts. The same change on both sides is
+         *         no overlap.
+         */
+        get: operations["overlaps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/coordinators": {
         parameters: {
             query?: never;
@@ -3785,6 +3809,40 @@ export interface components {
             sqlite: string;
             /** @description What could not be served and is tried again. */
             aside: components["schemas"]["Aside"][];
+        };
+        /** OverlapList */
+        OverlapList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["Overlap"][];
+            /** @description Give this as `after` for the next page; null: there is no more. */
+            next: string | null;
+            /** @description There are more than are listed. */
+            cut: boolean;
+        };
+        /** Overlap */
+        Overlap: {
+            /** @description Of the file, from the root. */
+            path: string;
+            /** @description That both change, as `path::Region`; null: the whole file. */
+            regions: string[] | null;
+            /** @description The two working trees that change it. */
+            sides: components["schemas"]["OverlapSide"][];
+            /** @description Whether a trial merge of the two has no conflict. */
+            clean: boolean;
+            /** @description What the trial merge conflicts in. */
+            why: string;
+        };
+        /**
+         * OverlapSide
+         * @description One of the two working trees.
+         */
+        OverlapSide: {
+            /** @description Null: the main one. */
+            worktree: string | null;
+            /** @description Null: none is checked out. */
+            branch: string | null;
+            /** @description Those with leases there now, on this file if any. */
+            agents: string[];
         };
         /** CoordinatorList */
         CoordinatorList: {
@@ -10880,6 +10938,55 @@ export interface operations {
                      *     }
                      */
                     "application/json": components["schemas"]["HealthReply"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    overlaps: {
+        parameters: {
+            query?: {
+                /** @description Only of the tree that has this branch checked out. */
+                branch?: string | null;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "path": "src/pay.py",
+                     *           "regions": null,
+                     *           "sides": [],
+                     *           "clean": false,
+                     *           "why": "the bank is down"
+                     *         }
+                     *       ],
+                     *       "next": null,
+                     *       "cut": false
+                     *     }
+                     */
+                    "application/json": components["schemas"]["OverlapList"];
                 };
             };
             400: components["responses"]["Refused400"];

@@ -1,0 +1,42 @@
+"""Overlaps: what two working trees change both, and have not landed both."""
+
+from __future__ import annotations
+
+from coordinator.words.requests.base import Count, Reply, Request
+from coordinator.words.texts import Name
+
+
+class OverlapSide(Reply):
+    """One of the two working trees."""
+
+    worktree: str | None  # null: the main one
+    branch: str | None  # null: none is checked out
+    agents: list[str]  # those with leases there now, on this file if any
+
+
+class Overlap(Reply):
+    path: str  # of the file, from the root
+    regions: list[str] | None  # that both change, as `path::Region`; null: the whole file
+    sides: list[OverlapSide]  # the two working trees that change it
+    clean: bool  # whether a trial merge of the two has no conflict
+    why: str = ""  # what the trial merge conflicts in
+
+
+class OverlapList(Reply):
+    items: list[Overlap]
+    next: str | None = None
+    cut: bool = False  # there are more than are listed
+
+
+class Overlaps(Request[OverlapList]):
+    """What two working trees of the repository change both, file by file and by region, from their
+    common commit on, and whether a trial merge of the two is clean. Nothing is changed.
+
+    The files are read as they are now, so uncommitted work counts. The same change on both sides is
+    no overlap."""
+
+    op = "overlaps"
+    http = ("GET", "/v1/overlaps")
+    writes = False
+    branch: Name | None = None  # only of the tree that has this branch checked out
+    limit: Count = 200
