@@ -1,7 +1,7 @@
-"""What of a file's interface a change takes away.
+"""The definitions that a change takes away from a file's interface.
 
-Owns the comparison of two versions of one file. It says what may break somebody; who that is, is
-`judging`'s business. What only adds is no change here.
+Owns the comparison of two versions of one file. It lists the changes that may break a user.
+`judging` finds these users. An addition is no change here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from coordinator.meaning.values import Place
 
 
 class Changes:
-    """What a change takes away of one file.
+    """The definitions of one file that a change takes away.
 
     Attributes:
         places: what is gone, or accepts less: a name of the module, or of a class.
@@ -32,7 +32,7 @@ class Changes:
 
     @property
     def names(self) -> set[str]:
-        """The last names under which what changed is used."""
+        """The last names under which the changed definitions are used."""
         matches = {place.name for place in (*self.places, *self.inherited)}
         return matches - {"__init__", "__new__"}
 
@@ -41,7 +41,7 @@ class Changes:
 
 
 def compare(path: str, before: Resolver, after: Resolver) -> Changes:
-    """What a change of this file takes away.
+    """Compare the two versions of this file.
 
     Args:
         before, after: the same files, but for this one.
@@ -87,7 +87,7 @@ def _of_class(
 
 
 def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str:
-    """Why a name of a scope is less than it was; empty if it is not."""
+    """Return why a name of a scope offers less than before; empty if it does not."""
     was, now = scope.bindings[name], other.bindings.get(name)
     if now is None:
         return "it is gone"
@@ -113,8 +113,8 @@ def _list_defined(facts: Facts, bindings: Iterable[Binding]) -> list[Scope]:
 
 
 def _is_called_alike(before: list[Scope], after: list[Scope]) -> bool:
-    """Whether each signature is still there, and nothing is there that is called otherwise: what is
-    called is the last one, whatever the overloads before it say."""
+    """Whether every signature is still there, and no new one is called otherwise. Python calls the
+    last definition, whatever the overloads before it declare."""
     return _list_signatures(before) == _list_signatures(after) or (
         all(any(_kept(was, now) for now in after) for was in before)
         and all(any(_kept(was, now) for was in before) for now in after))

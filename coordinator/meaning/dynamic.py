@@ -1,8 +1,7 @@
-"""What cannot be seen through: computed names, and text that is run.
+"""Dynamic uses: computed names, and text that is run as code.
 
-Owns the judgement which of them may mean what changed. A look-up on something that is known to be
-another thing does not; one on something unknown does only where its name begins with a text that is
-written there, and fits.
+Owns the judgement which dynamic uses may mean a changed name. A look-up on a value of another known
+type does not. A look-up on an unknown value does only if the literal beginning of its name fits.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from coordinator.meaning.outcomes import Unseen
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.values import Hit, Place
 
-#: A beginning of a name tells something if it is so long (signs).
+#: The least length (characters) of a name's beginning that identifies it.
 PREFIX_MIN = 3
 
 
 def through_markers(
     file: str, facts: Facts, gone: Sequence[Place], old: Resolver, here: Resolver,
 ) -> list[Unseen]:
-    """The dynamic uses in a file that may mean one of these places.
+    """Find the dynamic uses in a file that may mean one of these places.
 
     Args:
         old: the files as they were. `here`: as this file is to be seen.
@@ -45,7 +44,7 @@ def through_markers(
 
 
 def named(resolver: Resolver, file: str, scope: str, name: str) -> list[Hit] | None:
-    """What a bare name leads to, seen from a scope, or the innermost around it that there is."""
+    """Follow a bare name, seen from a scope, or from the innermost existing scope around it."""
     scopes = resolver.world.facts(file).scopes
     while scope and scope not in scopes:
         scope = scope.rpartition(".")[0]

@@ -1,8 +1,8 @@
-"""Judging a change: who breaks by it, from the index and the file's two versions.
+"""Judging a change: finding its broken callers, from the index and the file's two versions.
 
-Owns the search for callers, and the sentence that says why one breaks. A use counts as broken when
-it leads to what changed in the files as they were, and no longer fits in the files as they would
-be. So what fits both, or fitted neither, is never reported.
+Owns the search for callers, and the sentence that explains each break. A use counts as broken if it
+leads to a changed definition in the files before the change, and does not fit in the files after
+it. So a use that fits both, or fitted neither, is never reported.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from coordinator.meaning.values import COMMON, Hit, Place, Value
 from coordinator.meaning.world import Stored, World
 from coordinator.regions.languages import has_meaning, syntax_of
 
-#: Files that use a name are looked at up to so many; more are for a person.
+#: How many files that use a name are looked at. A person has to look at more.
 FILES_MAX = 2000
-#: So many classes are followed down from one whose constructor or method changed.
+#: How many subclasses of a class are followed when its constructor or method changed.
 SUBCLASSES_MAX = 500
 _CONSTRUCTORS = ("__init__", "__new__")
 
@@ -35,7 +35,7 @@ def judge(
     stored: Stored, path: str, old: bytes | None, new: bytes | None,
     held: Collection[str] = (),
 ) -> Outcome:
-    """What a change of one file breaks.
+    """Judge a change of one file.
 
     Args:
         path: from the root, as the index has it.
@@ -59,7 +59,8 @@ def judge(
 
 def breaks_of(stored: Stored, path: str, before: Facts | None,
               after: Mapping[str, Facts | None]) -> list[Break]:
-    """What a change of one file breaks, with other files as they would be, too.
+    """Find the places that a change of one file breaks, in a tree where other files may have
+    changed, too.
 
     Args:
         before: the file before. `after`: it, and whatever else is otherwise than in the index.
@@ -69,7 +70,7 @@ def breaks_of(stored: Stored, path: str, before: Facts | None,
 
 
 class _Use(NamedTuple):
-    """Where a file uses a name, and what that is."""
+    """A use of a name in a file, and its expression."""
 
     file: str
     facts: Facts
@@ -78,7 +79,7 @@ class _Use(NamedTuple):
 
 
 class _Judge:
-    """One change. `old` and `new` see the files before and after it."""
+    """The judgement of one change. `old` and `new` see the files before and after it."""
 
     def __init__(self, path: str, old: Resolver, new: Resolver) -> None:
         self.path = path
@@ -89,7 +90,7 @@ class _Judge:
         self.note = ""
         self._definers: dict[str, bool] = {}
         self._below: dict[Place, list[Value]] = {}
-        #: What an import that changed led to -> that import.
+        #: The place that a changed import led to -> that import.
         self._through = {
             hit.place: place for place in self.changes.places if not place.scope
             for hit in old.follow(place) or [] if hit.place != place
@@ -116,7 +117,8 @@ class _Judge:
     # Where to look
 
     def _made_by(self, scope: str) -> list[Value]:
-        """The classes that are made by the constructor of this one: it, and those below it."""
+        """Return the classes that the constructor of this class makes: the class and its
+        subclasses."""
         return [Value("class", self.path, scope), *self._subclasses(Place(self.path, scope, ""))]
 
     def _subclasses(self, place: Place) -> list[Value]:
@@ -145,14 +147,15 @@ class _Judge:
         return scope.name if scope is not None else ""
 
     def _resolver(self, file: str) -> Resolver:
-        """Uses in the changed file are those of its new version."""
+        """Return the resolver for a file's uses. Uses in the changed file are read from its new
+        version."""
         return self.new if file == self.path and self.new.world.has(file) else self.old
 
     def _world_of(self, file: str) -> World:
         return self._resolver(file).world
 
     def _aliases(self, names: set[str]) -> set[str]:
-        """These names, and those under which they are brought in elsewhere."""
+        """Return these names and the names under which other files import them."""
         result = set(names)
         waiting = list(names)
         while waiting and len(result) < 2000:
@@ -214,7 +217,8 @@ class _Judge:
     def _gone_import(
         self, file: str, written: str, name: str, names: set[str],
     ) -> Place | None:
-        """What an import leads to, if it did before the change and does not after it."""
+        """Return the place that an import led to before the change, if it leads nowhere after it.
+        """
         if name not in names and self.new.world.has(self.path):
             return None
         was, now = (resolver.world.module(written, file) for resolver in (self.old, self.new))
@@ -234,7 +238,7 @@ class _Judge:
         return next(iter(touched), through)
 
     def _is_touched(self, place: Place) -> bool:
-        """Whether the change takes it away, or what is there is the changed file."""
+        """Whether the change takes the place away, or the place is the changed file."""
         return place in self.changes.places or (place.path == self.path and not place.name)
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
@@ -261,10 +265,10 @@ class _Judge:
             self._guessed(file, facts, site, expression)
 
     def _guessed(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
-        """A receiver that is not known, with a name that only one class has."""
+        """Compare a use with an unknown receiver, if only one class has the name."""
         if (expression.name in COMMON or expression.name in _CONSTRUCTORS
                 or syntax_of(file) is not None):
-            return  # (of other languages the names that all objects have are not known)
+            return  # The names that all objects have are unknown in other languages.
         places = [place for place in self.changes.places if place.name == expression.name]
         if len(places) != 1 or not self._is_alone(places[0]):
             return
@@ -273,7 +277,7 @@ class _Judge:
                        self.new.members(value, expression.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
-        """Whether no other class, but for those below it, has a member of this name."""
+        """Whether no class outside this class and its subclasses has a member of this name."""
         if not place.scope:
             return False
         if place.name not in self._definers:
@@ -291,7 +295,7 @@ class _Judge:
 
     def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
                   sure: bool = True) -> None:
-        """Report a use that led to what changed, and does not fit any more."""
+        """Report a use that led to a changed definition, and does not fit the new one."""
         file, facts, site, expression = use
         for hit in was:
             before = self._signatures(self.old, hit)
@@ -312,7 +316,7 @@ class _Judge:
                 self._starred(file, facts, site)
 
     def _touched(self, hit: Hit, before: list[Signature]) -> Place | None:
-        """Which of the changes a use leads to."""
+        """Return the change that a use leads to; None if it leads to none."""
         if hit.place in self.changes.places or hit.place in self.changes.inherited:
             return hit.place
         if hit.place in self._through:
@@ -332,7 +336,7 @@ class _Judge:
     def _unfit(
         self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
     ) -> str:
-        """Why a call does not fit any more; empty if it does, or did not before."""
+        """Return why a call no longer fits; empty if it fits, or did not fit before."""
         if not before or not after or any(signature.params is None for signature
                                           in (*before, *after)):
             return ""
@@ -348,7 +352,7 @@ class _Judge:
         return "it is async now and has to be awaited" if _waits_now(before, after) else ""
 
     def _overridden(self) -> None:
-        """Methods that replace one another, where one of them changed."""
+        """Report overriding methods that no longer fit because one of the two changed."""
         for place in self.changes.places:
             scope = self.old.scope(place.path, place.scope)
             if scope is None or scope.kind != "class" or place.name in _CONSTRUCTORS or (
@@ -384,7 +388,7 @@ class _Judge:
                      f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
                      f"{above}.{place.name}(), and the two no longer take the same arguments")
 
-    # What cannot be seen through
+    # Dynamic uses
 
     def _starred(self, file: str, facts: Facts, site: Site) -> None:
         for line in site.lines:

@@ -1,4 +1,4 @@
-"""What a judgement says: its shapes, and the rule that makes the outcome of them. Pure."""
+"""The result of a judgement: its shapes, and the rule for its outcome. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 Verdict = Literal["ALLOW", "REQUIRE_ADDITIONAL_LOCKS", "ESCALATION_REQUIRED"]
 BreakKind = Literal["name", "self", "receiver", "import", "override"]
-#: A change that breaks more places is for a person, or for whoever holds them all.
+#: More breaks are always escalated to a person, whichever leases the asker holds.
 BREAKS_MAX = 200
 
 
@@ -36,7 +36,7 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """A place that may use what changed, in a way that cannot be seen through."""
+    """A place that may use a changed definition in a way that cannot be followed."""
 
     resource: str
     path: str
@@ -45,7 +45,7 @@ class Unseen(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct):
-    """What a change of one file comes to.
+    """The judgement of a change of one file.
 
     Attributes:
         outcome: ALLOW: nobody breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
@@ -64,7 +64,7 @@ class Outcome(msgspec.Struct):
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """A file on both sides of a merge, in what they began from, and merged; None: not there."""
+    """A file on both sides of a merge, at their base, and merged; None if missing."""
 
     path: str
     base: bytes | None
@@ -77,7 +77,7 @@ def concluded(
     path: str, changed: Sequence[tuple[str, str]], breaks: Sequence[Break],
     unseen: Sequence[Unseen], held: Collection[str], note: str = "",
 ) -> Outcome:
-    """The outcome of what was found.
+    """Decide the outcome of these breaks.
 
     Args:
         held: resources that the asker has leases on: a file, `path::Region`, or one that contains

@@ -1,7 +1,7 @@
-"""Merging three texts by all that this room has: git, the worker that reads, the rule.
+"""Merging three texts with all that this room has: git, the worker that reads, the rule.
 
-Composes; decides one thing: whatever goes wrong in the merge by region, git's own result comes out,
-with a note that says so.
+Composes. Decides one thing: if the merge by region fails, git's own result is returned, with a note
+about the failure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coordinator.source.outlines import Outlines
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a merge is told: whom its conflicts name, and how they are marked.
+    """How the conflicts of a merge are labelled and marked.
 
     Attributes:
         style: `merge`, `diff3` or `zdiff3`; None: as git is set up.

@@ -1,13 +1,14 @@
-"""The act: three versions of a file, and git's merge of them, to one.
+"""The decision: from three versions of a file, and git's merge of them, to one.
 
-Owns the order in which things are tried. git's own merge comes first. Where it is clean and sound
-it is the result. Else the regions are merged, by `containers`, and that is the result where it is
-sound and complete. Else there are conflicts: those of the merge by region where it has fewer and
-the rest of it is sound; those that git marked; and where git marked none, around what is wrong.
+Owns the order of attempts. git's own merge comes first. If it is clean and sound, it is the result.
+Otherwise `containers` merges the regions, and their merge is the result if it is sound and
+complete. Otherwise there are conflicts: those of the merge by region if it has fewer and the rest
+of it is sound; otherwise those that git marked; and if git marked none, around the faults.
 
-Pure but for what is handed in: git's merge by lines, and the reading of bytes (in a process of its
-own). Line ends, a byte order mark, and whether the last line has an end are merged as what they
-are, each by itself, so that no line differs for these alone. """
+Pure except for its arguments: git's merge by lines, and the reading of bytes in a process of its
+own. Line ends, a byte order mark, and whether the last line has an end are merged apart, so that no
+line differs by these alone.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Seg
 from coordinator.regions.outline import FILE_BYTES_MAX
 from coordinator.regions.reading import Reading
 
-#: Languages in which the rest of a file may be read as a part of something that is not closed.
+#: Languages in which the rest of a file may be read as a part of a text that is not closed.
 DATA = frozenset({"json", "toml", "yaml"})
 _BOM = b"\xef\xbb\xbf"
-#: As git has it: a NUL among the first bytes (that many) makes a file no text.
+#: As in git, a NUL among so many first bytes makes a file binary.
 _BINARY_BYTES = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a file is written, apart from what is in it."""
+    """The form of a file, apart from its text."""
 
     bom: bool
     crlf: bool
@@ -79,7 +80,8 @@ def merge(
 
 
 def _take_side(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """The side that is the merge, if one left the file as it was, or both did the same."""
+    """Return the side that is the merge, if a side left the file as it was, or both did the same.
+    """
     if ours == base:
         return theirs
     return ours if theirs in (base, ours) else None
@@ -90,7 +92,8 @@ def _is_no_text(version: bytes) -> bool:
 
 
 def _say_unread(readings: Sequence[Reading]) -> str:
-    """Which of three versions cannot all be read, so that a merge of them could not be either."""
+    """Return which of the versions cannot be read, so that a merge of them could not be read
+    either; otherwise empty."""
     language = readings[0].outline.language
     if language in DATA and len({reading.outline.broken for reading in readings}) > 1:
         return "not all three can be read"
@@ -132,8 +135,8 @@ class _Regions:
             ]
 
     def merge(self) -> Merged:
-        """Clean, or with conflicts and their markers, or `conflict` without markers: nothing can
-        be said of the file."""
+        """Return a clean merge, or conflicts with markers. `conflict` without markers means that
+        the regions cannot be merged."""
         if not self._uniform:
             return Merged(b"", "conflict", notes=("its lines do not all end alike",))
         made = [items(text, reading)
@@ -196,7 +199,7 @@ def _resolved(segments: Segments, side: str) -> bytes:
 
 
 def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tuple[bytes, int]:
-    """The text with markers around what is in conflict, and how many conflicts are marked."""
+    """Return the text with markers around the conflicts, and the number of marked conflicts."""
     result: list[bytes] = []
     count = 0
     for clash in segments:
@@ -229,7 +232,7 @@ def _marked(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], lines: LineMerge, read: Read,
     sides: tuple[Side, Side], notes: tuple[str, ...],
 ) -> Merged:
-    """git's clean result with markers around what a check found wrong in it."""
+    """Mark the faults that a check found in git's clean result."""
     why = faults[0].why
     form = _form(data)
     segments = _blame_items(data, versions, faults, read)
@@ -249,7 +252,8 @@ def _marked(
 def _blame_items(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], read: Read,
 ) -> Segments | None:
-    """The items of a result, those in conflict that faults name; None where that cannot be told."""
+    """Return the items of a result, with conflicts at the items that faults name; None if these
+    cannot be found."""
     words = [name for fault in faults for name in fault.names]
     if not words or None in map(_form, (*versions, data)):
         return None
@@ -272,8 +276,8 @@ def _last(name: str) -> str:
 def _blamed(
     listed: Sequence[Sequence[Item]], pattern: re.Pattern[bytes], why: str,
 ) -> Segments | None:
-    """The items of a result, those in conflict that have one of these names in them and that are
-    not the same on both sides; None if there are none."""
+    """Return the items of a result. Items with one of these names that differ between the sides
+    become conflicts. None if there are none."""
     by_name = [{item.key or item.text: item for item in other_items} for other_items in listed[:3]]
     segments: Segments = []
     found = False
@@ -291,7 +295,7 @@ def _blamed(
 
 
 def _form(data: bytes) -> _Form | None:
-    """How a file is written; None if its lines do not all end alike."""
+    """Return the form of a file; None if its lines do not all end alike."""
     crlf, all_ = data.count(b"\r\n"), data.count(b"\n")
     if crlf not in (0, all_):
         return None

@@ -1,7 +1,7 @@
-"""What a merge asks of a file beside its regions: statements, parts of definitions, faults.
+"""The facts for a merge beside a file's regions: statements, parts of definitions, faults.
 
-Owns the shapes only. `reader` makes them, in the worker; all offsets are bytes of the file that was
-asked about and outlive nothing.
+Owns the shapes only. `reader` makes them, in the worker. All offsets are bytes of the given file,
+and are valid for these bytes only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the parts of a function or a class begin. What is before `start` is attached to it:
-    comments, decorators.
+    """The beginnings of the parts of a function or a class. The text before `start` is attached to
+    it: comments, decorators.
 
     Attributes:
         start: its own first byte (`def`, `async`, `function`, …).
@@ -57,7 +57,7 @@ class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What Python's own parser says of a file.
+    """The findings of Python's own parser on a file.
 
     Attributes:
         parsed: whether it is Python, for this interpreter.
@@ -91,5 +91,5 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def unread(data: bytes, language: str | None, note: str) -> Reading:
-    """A file that is not divided, for this reason."""
+    """Return the reading of a file that is not divided, with this reason."""
     return Reading(whole(data, language, note))

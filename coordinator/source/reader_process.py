@@ -1,7 +1,7 @@
-"""Asking the worker that reads source code: starts it, waits for it no longer than it may take,
-asks again where it ended, and ends it.
+"""Asking the worker that reads source code: starts it, waits no longer than allowed, asks again if
+it ended, and ends it.
 
-Used from any thread, one question at a time; blocking, so from a thread where a loop runs.
+Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ import msgspec
 from coordinator.source import protocol
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
-#: So often is asked what the worker ended on. It has been seen to read it well a moment later.
+#: How often a question is asked again that ended the worker. The same question has succeeded a
+#: moment later.
 TRIES = 2
-#: The worker may answer so much later (seconds) than it is waited for.
+#: How much longer (seconds) than the asker waits the worker may take.
 GRACE_S = 1
 A = TypeVar("A", bound=protocol.Answer)
 
 
 class NoAnswerError(Exception):
-    """The worker could not answer: the disk refused, say."""
+    """The worker could not answer, for example because of the disk."""
 
 
 class WorkerFailedError(NoAnswerError):
@@ -63,20 +64,21 @@ class ReaderProcess:
         self.close()
 
     def begin(self) -> None:
-        """Start the process, if it does not run: the first question need not wait for it."""
+        """Start the process, if it does not run, so that the first question need not wait for it.
+        """
         self._worker.begin()
 
     def worker_id(self) -> int | None:
-        """The process id of the worker; None while there is none."""
+        """Return the process id of the worker; None while there is none."""
         return self._worker.pid
 
     def close(self) -> None:
-        """End the worker at once, for good: what is asked now or later has no answer."""
+        """End the worker at once, for good: present and later questions get no answer."""
         self._worker.close()
 
     def ask(self, question: protocol.Question, kind: type[A],
             seconds: float | None = None, *, in_turn: bool = True, tries: int = TRIES) -> A:
-        """Ask, and have an answer of this kind.
+        """Ask, and return an answer of this kind.
 
         Args:
             seconds: how long it is waited for, if not as usual.

@@ -1,8 +1,8 @@
-"""Asking a worker process: starts it with the first question, waits for an answer no longer than
-said, and ends it.
+"""Asking a worker process: starts it with the first question, waits for an answer within a time,
+and ends it.
 
-Used from any thread, one question at a time; blocking, so from a thread where a loop runs. Knows
-nothing of what is asked.
+Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
+Knows nothing of the questions.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WorkerProcess:
         return process.pid if process is not None else None
 
     def ask(self, body: bytes, seconds: float, *, in_turn: bool = True) -> bytes:
-        """The body of the answer.
+        """Ask, and return the body of the answer.
 
         Args:
             in_turn: wait for the questions of others, however long these take. If not, that is part
@@ -75,18 +75,17 @@ class WorkerProcess:
                 raise
 
     def begin(self) -> None:
-        """Start the process, if there is none. Where it cannot be had, the first question says so.
-        """
+        """Start the process, if there is none. If it cannot start, the first question fails."""
         with self._lock, contextlib.suppress(OSError, EOFError):
             self._started()
 
     def end(self) -> None:
-        """End the process, once it has answered; the next question starts another."""
+        """End the process, once it has answered. The next question starts another."""
         with self._lock:
             self._end()
 
     def close(self) -> None:
-        """End the process at once, for good: whoever waits for an answer gets none."""
+        """End the process at once, for good. A waiting question gets no answer."""
         self._closed = True
         process = self._process
         if process is not None:
@@ -102,7 +101,7 @@ class WorkerProcess:
                 ForkedProcess(self._command) if self._forks and active_count() == 1 else
                 subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, bufsize=0))
-        if self._closed:  # asked last: `close` ends what it finds
+        if self._closed:  # checked last: `close` ends a process that it finds
             raise EOFError("it was closed")
         return process
 
