@@ -238,7 +238,7 @@ class Unready(Exception):
         self.needs = list(needs)
         self.lapsed = list(lapsed)
         self.work = dict(work or {})
-        """What else is to be done before, by a name of it: git, say."""
+        """Other work to do before, by its name: git, for example."""
 
 
 class Looked(msgspec.Struct):
@@ -261,7 +261,7 @@ class Looked(msgspec.Struct):
         """Require that everything was looked at since the log's number `since`.
 
         Raises:
-            Unready: what was not.
+            Unready: with the older needs.
         """
         if since > self.oldest:
             stale = [need for need, (_, seq) in self.facts.items() if seq < since]
@@ -272,7 +272,7 @@ class Looked(msgspec.Struct):
         """Return the result of `work`, which runs outside of any transaction, once.
 
         Raises:
-            Unready: it was not done yet; Refusal: what it met.
+            Unready: it was not done yet; Refusal: the work's.
         """
         if self.done is None or name not in self.done:
             raise Unready(work={name: work})
@@ -289,7 +289,7 @@ class Looked(msgspec.Struct):
         """Require several facts at once: one look instead of many.
 
         Raises:
-            Unready: one was not looked at.
+            Unready: with the missing needs.
         """
         missing = [need for need in needs if need not in self.facts]
         if missing:
@@ -299,7 +299,7 @@ class Looked(msgspec.Struct):
         """Return the resource that a text means.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self.located(Place(text, cwd, literal))
 
@@ -307,7 +307,7 @@ class Looked(msgspec.Struct):
         """Return the resource that a text means.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         fact = self.facts.get(need)
         found_located = fact[0] if fact is not None else None
@@ -320,7 +320,7 @@ class Looked(msgspec.Struct):
         """Return the content at an absolute path.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Content(path))
 
@@ -354,7 +354,7 @@ class Looked(msgspec.Struct):
         """Return a region of the file at an absolute path. `of`: as it was in this content.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Part(path, name, of))
 
@@ -362,7 +362,7 @@ class Looked(msgspec.Struct):
         """Return the regions of the file at an absolute path. `of`: as they were in this content.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(list, Names(path, of))
 
@@ -370,7 +370,7 @@ class Looked(msgspec.Struct):
         """Return the regions that would change, or that differ.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Parts, need)
 
@@ -378,7 +378,7 @@ class Looked(msgspec.Struct):
         """Return a file with some of its regions as they were, or as they are.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, need)
 
@@ -386,7 +386,7 @@ class Looked(msgspec.Struct):
         """Return the last commit's content of a file.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Committed(path))
 

@@ -78,11 +78,11 @@ class Looker:
 
     Args:
         kept: whether the bytes of this hash are kept already.
-        blob: is handed each content that has to be kept (hash, size, deflated bytes, permission
-            bits), as it is read, so that nobody needs room for all of them. Without bytes: it is
-            kept already, and the bits are to be noted.
-        blobs: where large contents are kept as files, at once.
-        content: the bytes of this hash, if they are kept.
+        blob: gets each content that has to be kept (hash, size, deflated bytes, permission bits),
+            as it is read, so that no process needs room for all contents. Without bytes: it is
+            kept already, and only the bits are recorded.
+        blobs: the folder of large contents, which are kept as files at once.
+        content: returns the bytes of this hash, if they are kept.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Looker:
         """Return the working tree of an absolute path.
 
         Raises:
-            OSError: it lies in none.
+            OSError: no working tree has it.
         """
         text, main = self.tree.worktree_of(path), str(self.tree.root).rstrip("/")
         if text is None and not path.startswith(main + "/"):

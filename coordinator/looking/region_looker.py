@@ -37,9 +37,10 @@ class RegionLooker:
     """The region part of one looker.
 
     Args:
-        text: a plain file's bytes and permission bits, by its absolute path; or what is there.
-        keep: bytes, with the permission bits of their file, as a fact.
-        content: the bytes of this hash, if they are kept.
+        text: returns a plain file's bytes and permission bits, by its absolute path; otherwise a
+            `Bytes`.
+        keep: turns bytes, with the permission bits of their file, into a fact.
+        content: returns the bytes of this hash, if they are kept.
     """
 
     def __init__(

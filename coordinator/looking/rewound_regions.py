@@ -26,9 +26,9 @@ class Then(NamedTuple):
     """A region as it was.
 
     Attributes:
-        name: what it was called.
-        was: its bytes; None: it was not there.
-        whole: those of its file when it was so, if they are kept.
+        name: its name then.
+        was: its bytes; None if it did not exist.
+        whole: its file's bytes at that time, if they are kept.
     """
 
     name: str

@@ -76,7 +76,7 @@ class Annotations(Following):
         """Return the possible values of a name with this annotation, seen from a scope.
 
         Args:
-            value: whose member it is: what type variables and `Self` stand for.
+            value: the owner of the member, which gives type variables and `Self` their values.
         """
         if depth > NESTED_MAX:
             return NOTHING

@@ -21,9 +21,9 @@ class Signature(NamedTuple):
     """The parameters that one callable accepts.
 
     Attributes:
-        params: without what it gets of itself; None: not known.
-        place: what of a file it is made from; a class, where its fields make it.
-        marks: as of `facts.Scope`.
+        params: without the implicit first parameter; None if unknown.
+        place: the definition that it is made from; the class, if its fields make it.
+        marks: those of `facts.Scope`.
     """
 
     params: tuple[Param, ...] | None

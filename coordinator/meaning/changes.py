@@ -18,8 +18,8 @@ class Changes:
     """The definitions of one file that a change takes away.
 
     Attributes:
-        places: what is gone, or accepts less: a name of the module, or of a class.
-        constructors: ids of classes that are made in another way.
+        places: names of the module, or of a class, that are gone or accept less.
+        constructors: ids of classes whose constructor changed.
         inherited: names that classes of the file had from a base, which they no longer have.
         names: all names under which these may be used.
     """

@@ -68,9 +68,9 @@ class Binding(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         kind: `def`: `text` is the scope; `import`: `text` is the module as written, with its dots,
-            and `name` what is taken from it, if not itself; `value`: `text` is an expression;
-            `type`: `text` is an annotation; `param`: `text` is its place.
-        at: from which scope `text` is seen; None: the one that it stands in.
+            and `name` the name taken from it, empty for the module itself; `value`: `text` is an
+            expression; `type`: `text` is an annotation; `param`: `text` is its place.
+        at: the scope that `text` is seen from; None for the binding's own.
     """
 
     kind: BindingKind
@@ -98,9 +98,9 @@ class Marker(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A use that cannot be followed.
 
     Attributes:
-        kind: of a call of this name; `wildcard`: `from x import *`; `starred`: `f(*more)`.
-        text: what it is done to: an expression, or the module.
-        prefix: what the name that is looked up begins with, as far as it is written there.
+        kind: the name of the called function; `wildcard`: `from x import *`; `starred`: `f(*more)`.
+        text: its argument: an expression, or the module.
+        prefix: the literal beginning of the name that is looked up.
     """
 
     kind: MarkerKind
@@ -114,13 +114,13 @@ class Scope(msgspec.Struct, array_like=True):
     """A module, class, function, lambda, or loop within an expression.
 
     Attributes:
-        name: its last name; empty for what has none.
+        name: its last name; empty without one.
         above: the id of the scope that it is in; None for the module.
         params, returns, given: of a function; the annotation of its result, or else (some of) the
             expressions that it returns.
         decorators, bases: expressions. `options`: the keywords of a class (`metaclass=…`).
         marks: of `async`, `yields`.
-        bindings: by name. `narrowed`: what an expression may also be, by `isinstance` and `match`.
+        bindings: by name. `narrowed`: further values of an expression, by `isinstance` and `match`.
         wildcards: modules of which all is imported.
         fields: of a class, its annotated names in order: (name, annotation, default's expression).
     """
@@ -147,11 +147,11 @@ class Facts(msgspec.Struct, array_like=True):
     """The facts of one file.
 
     Attributes:
-        scopes: by id: the names joined by dots, the second of one name `f#2`, what has no name
+        scopes: by id: the names joined by dots, the second of one name `f#2`, one without a name
             `<1>`; the module's is empty.
-        exports: what `__all__` lists; None if there is none, or it cannot be read.
+        exports: the names in `__all__`; None if there is none, or it cannot be read.
         regions: (first line, last line, name), as `coordinator.regions` names them, in order.
-        note: why there are none, else empty.
+        note: why there are no facts, otherwise empty.
     """
 
     scopes: dict[str, Scope] = {}

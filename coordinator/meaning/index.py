@@ -95,7 +95,8 @@ class Index:
         """Replace the facts of a file.
 
         Args:
-            name: a hash of its bytes. `stamp`: what tells this state of it without reading it.
+            name: a hash of its bytes. `stamp`: a mark of this state, to detect changes without
+                reading it.
         """
         with self.batch():
             self._forget(path)

@@ -40,7 +40,7 @@ def judge(
     Args:
         path: from the root, as the index has it.
         old, new: the file's bytes before and after; None where it is not there.
-        held: what the asker has leases on (`outcomes.concluded`).
+        held: the resources that the asker has leases on (`outcomes.conclude`).
     """
     if not has_meaning(path):
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
@@ -63,7 +63,7 @@ def breaks_of(stored: Stored, path: str, before: Facts | None,
     changed, too.
 
     Args:
-        before: the file before. `after`: it, and whatever else is otherwise than in the index.
+        before: the file before. `after`: it, and other files that differ from the index.
     """
     return _Judge(path, Resolver(World(stored, {**after, path: before})),
                   Resolver(World(stored, after))).outcome(()).breaks

@@ -17,10 +17,10 @@ class Break(msgspec.Struct, frozen=True):
     """A place that a change breaks.
 
     Attributes:
-        resource: `path::Region`, what a lease would have to be on.
-        kind: how it leads to what changed: by a bare `name` (or a module's), by `self`, `cls` or
-            `super()`, by another `receiver`, as an `import`, or because it is an `override`.
-        target: what changed, as `path::Name`.
+        resource: `path::Region`, the resource that a lease would need.
+        kind: how it leads to the changed definition: by a bare `name` (or a module's), by `self`,
+            `cls` or `super()`, by another `receiver`, as an `import`, or as an `override`.
+        target: the changed definition, as `path::Name`.
         why: one sentence.
         sure: False where the receiver is not known, and only one class has such a name.
     """
@@ -48,10 +48,10 @@ class Outcome(msgspec.Struct):
     """The judgement of a change of one file.
 
     Attributes:
-        outcome: ALLOW: nobody breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
-            are not held. ESCALATION_REQUIRED: somebody has to look; `unseen` and `note` say why.
-        changed: what of the file is less than it was: (`path::Name`, why).
-        breaks: all that break, held or not, by path and line.
+        outcome: ALLOW: no use breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
+            are not held. ESCALATION_REQUIRED: a person has to look; `unseen` and `note` say why.
+        changed: definitions that accept or offer less than before: (`path::Name`, why).
+        breaks: all broken places, held or not, by path and line.
     """
 
     outcome: Verdict

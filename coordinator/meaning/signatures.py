@@ -17,7 +17,7 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
     """Return why a call of this shape is refused, as the end of a sentence; empty if it may fit.
 
     Args:
-        params: without the one that a method gets of itself.
+        params: without the implicit first parameter of a method.
     """
     placed = [parameter for parameter in params if parameter.kind in _PLACED]
     kinds = {parameter.kind for parameter in params}

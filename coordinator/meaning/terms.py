@@ -30,8 +30,8 @@ class Term(NamedTuple):
     Attributes:
         name: of a name, attribute or built-in type; of an item, its place if it is fixed; of the
             kinds `cast`, `typevar`, `alias`, the annotation.
-        inner: what it is applied to. `parts`: of `any`, all of them.
-        scope: from where a name is seen, if not from where the whole is.
+        inner: the expression that it is applied to. `parts`: of `any`, all alternatives.
+        scope: the scope that a name is seen from, if it is not that of the whole.
         text: how it is written.
     """
 

@@ -19,13 +19,13 @@ class Value(NamedTuple):
     """One possible value of a name.
 
     Attributes:
-        kind: `object`: of the class at `path` and `scope`; `super`: what `super()` gives there;
-            `builtin`: an object of one of Python's own types; `type`: that type itself; `method`:
-            one of its methods; `outside`: something that no file here defines.
+        kind: `object`: an instance of the class at `path` and `scope`; `super`: the result of
+            `super()` there; `builtin`: an object of one of Python's own types; `type`: that type
+            itself; `method`: one of its methods; `outside`: a value that no file here defines.
         scope: the scope's id; of `builtin`, `type` and `method`, the name.
-        args: what a container holds; what a callable returns; of an object, (by the order of its
-            class's type variables) what these stand for.
-        owner: whom a method belongs to; None if it belongs to nobody yet.
+        args: the items of a container; the result of a callable; of an object, the values of its
+            class's type variables, in their order.
+        owner: the owner of a method; None if it is not bound yet.
     """
 
     kind: ValueKind

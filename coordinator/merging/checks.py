@@ -159,7 +159,7 @@ def complete(
         versions: base, ours, theirs.
         imports: the items of the four texts, where imports were merged as sets: their lines are
             left out.
-        shared: what both sides changed alike, and which therefore may count once.
+        shared: equal changes of both sides, which therefore may count once.
     """
     counts = []
     for data, items in zip((*versions, result), imports, strict=True):

@@ -75,7 +75,7 @@ class Place:
         """Run a git command that has to succeed.
 
         Raises:
-            Refusal: STORAGE, with what git said.
+            Refusal: STORAGE, with git's message.
         """
         done = subprocess.run(["git", *words], cwd=self.directory, capture_output=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)

@@ -41,14 +41,14 @@ class Item:
     """One item.
 
     Attributes:
-        key: what it is known by in all three versions; empty if only by its text.
+        key: its identity in all three versions; empty if only its text identifies it.
         kind: of a region, or `import` (Python's), `include` (others'), `comment`, `text`,
-            `statement`, `attribute`, `head`, `tail`; `first` is what nothing may come before but
-            the head.
+            `statement`, `attribute`, `head`, `tail`; `first` is an item that only the head may
+            precede.
         text: its bytes, without the blank lines below; ends with a line's end, unless empty.
         blank: these blank lines.
-        name: what a person calls it.
-        parts: where in `text` a function itself and its body begin.
+        name: a person's name for it.
+        parts: the beginnings of a function itself and of its body in `text`.
         items: its own items, if it has any; together they are `text`.
     """
 
@@ -88,7 +88,7 @@ def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
     """Return the items of a file; None if it is not divided.
 
     Args:
-        data: what `reading` was made from. Its last line should have an end.
+        data: the bytes of `reading`. Its last line should have an end.
     """
     if reading.outline.note:
         return None

@@ -47,9 +47,9 @@ def merge(
 
     Args:
         git: git's own merge of the three, with its markers.
-        lines: the same act for parts of them.
-        read: what the merge asks of a text's bytes.
-        sides: whom conflicts name: ours, theirs.
+        lines: git's merge, for parts of them.
+        read: reads the facts of a text's bytes.
+        sides: the names in conflicts: ours, theirs.
     """
     taken = _take_side(base, ours, theirs)
     if taken is not None:

@@ -66,11 +66,11 @@ class Region(msgspec.Struct, frozen=True, gc=False):
     """One region of a file, as it is in the given bytes.
 
     Attributes:
-        name: what stands behind `path::`; empty for kind `file`.
+        name: the text behind `path::`; empty for kind `file`.
         start, end: the bytes from its first to its last, members included.
-        first_line, last_line: of the same, counted from 1.
+        first_line, last_line: their lines, counted from 1.
         line: the line that its own name is on.
-        hash: `sha256:…` of its own bytes, those of its spans, one after the other.
+        hash: `sha256:…` of its own bytes: its spans, joined.
         spans: its own bytes, (start, end) each: without those of its members.
     """
 
@@ -89,9 +89,9 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     """The regions of one file's bytes, in order of their beginning; `<header>` first.
 
     Attributes:
-        language: by which row of the table; None if by none.
+        language: its row of the table; None without one.
         note: why the file was not divided; empty where it was.
-        broken: whether the grammar met what it cannot read; there are regions all the same.
+        broken: whether the grammar met errors; there are regions all the same.
     """
 
     language: str | None
@@ -144,10 +144,10 @@ def divide(
     """Divide `data` by the rule above.
 
     Args:
-        marks: in any order; two of them are one in the other, or apart.
+        marks: in any order; two marks never overlap in part.
         leads: (start, end) of comments and attributes.
         nested: also the definitions inside of functions.
-        broken: the grammar met what it cannot read.
+        broken: the grammar met errors.
     """
     text = _Text(data, leads)
     top = _tree(marks, nested)

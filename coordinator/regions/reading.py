@@ -16,7 +16,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         kind: `import`, `comment`, `text` (a statement that is a string alone) or `statement`.
-        name: what it assigns or declares, if that is one name; else empty.
+        name: the name that it assigns or declares, if it is a single name; otherwise empty.
         within: the first byte of the body that it is in (`Body.body`); -1 directly in the file.
     """
 
@@ -47,7 +47,7 @@ class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         bases: whether it has any, from which it may have more members.
-        members: what it binds: in its body, or by assigning to `self.NAME`.
+        members: the names that it binds in its body, or by assigning to `self.NAME`.
         used: how often its functions read `self.NAME` or `cls.NAME`.
     """
 
@@ -65,7 +65,7 @@ class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
         early: names of the module that are used, when it is imported, before they are bound.
         defined: how often the module's own statements define a name (no import, nothing in a
             branch).
-        classes: those directly in the file, by name.
+        classes: the outermost classes, by name.
     """
 
     parsed: bool
@@ -79,8 +79,8 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One file, read for a merge.
 
     Attributes:
-        errors: how many places the grammar could not make sense of.
-        python: None for other languages, and where Python's parser did not come to an end.
+        errors: how many places the grammar could not read.
+        python: None for other languages, and if Python's parser gave up.
     """
 
     outline: Outline

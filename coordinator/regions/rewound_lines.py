@@ -31,7 +31,7 @@ class Earlier(NamedTuple):
 
     Attributes:
         start, end: its bytes there; whole lines.
-        was: what it is to be again.
+        was: the bytes to put back.
         is_text: whether its lines are text that is not indented below its first (a section).
     """
 
@@ -55,13 +55,13 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
 
     Args:
         whole: the earlier content.
-        now: what it has become.
+        now: the present content.
         regions: apart from each other.
-        new: names of definitions that came since and are to go.
+        new: names of definitions that came since and have to go.
 
     Returns:
-        The bytes; None: they cannot be told apart from what others have changed, or it has become
-        another file.
+        The bytes; None if they cannot be told apart from others' changes, or if the file has
+        become another.
     """
     before, after = whole.splitlines(keepends=True), now.splitlines(keepends=True)
     ranges = _in_lines(before, regions)

@@ -45,8 +45,8 @@ class Meaning(ReaderProcess):
 
     Args:
         root: the real path of its working tree.
-        index: where the index is kept (a cache: it may be deleted while nobody uses it), or
-            `:memory:`: it lasts as long as the worker.
+        index: the file of the index, a cache that may be deleted while it is not in use; or
+            `:memory:` for an index that lasts as long as the worker.
         forks: `WorkerProcess.forks`.
     """
 

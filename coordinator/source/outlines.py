@@ -31,7 +31,7 @@ class Outlines(ReaderProcess):
         """Return the regions of these bytes (`reader.outline`). Never raises for the bytes.
 
         Args:
-            language: a name of the table, or None: one region of kind `file`, and nobody is asked.
+            language: a name of the table, or None: one region of kind `file`, without a question.
             nested: also the definitions inside of functions.
         """
         return self._answer(data, language, whole, lambda language: self.ask(

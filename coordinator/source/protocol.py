@@ -45,7 +45,7 @@ class UpdateFiles(msgspec.Struct, frozen=True, tag=True):
     """Asks to look at these files again.
 
     Attributes:
-        failed: files that ended the worker, or that it came to no end with: noted as unreadable.
+        failed: files that ended the worker, or that it never finished: recorded as unreadable.
     """
 
     paths: list[str]
@@ -56,7 +56,7 @@ class JudgeChange(msgspec.Struct, frozen=True, tag=True):
     """Asks for the places that this change breaks (`judging.judge`).
 
     Attributes:
-        changed: files to be looked at again before.
+        changed: files to look at again before.
     """
 
     path: str

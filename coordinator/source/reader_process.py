@@ -40,10 +40,10 @@ class ReaderProcess:
     """One worker, started with the first question, ended with `close` or the `with`.
 
     Args:
-        seconds: an answer is waited for so long.
-        repository: the real path of a working tree, and where its index is kept; None: questions
-            of files alone are asked.
-        command: what starts the worker, if another.
+        seconds: how long an answer is waited for.
+        repository: the real path of a working tree, and where its index is kept; None for
+            questions about files alone.
+        command: another command that starts the worker.
         forks: `WorkerProcess.forks`.
     """
 
@@ -81,9 +81,9 @@ class ReaderProcess:
         """Ask, and return an answer of this kind.
 
         Args:
-            seconds: how long it is waited for, if not as usual.
+            seconds: how long to wait, if not as usual.
             in_turn: `WorkerProcess.ask`.
-            tries: how often it is asked where the worker ends on it.
+            tries: how often to ask if the question ends the worker.
 
         Raises:
             NoAnswerError

@@ -21,8 +21,8 @@ class ForkedProcess:
     """A process that starts when the object is made.
 
     Args:
-        command: as it would be started otherwise: `PYTHON … -m MODULE ARGUMENT…`. The module's
-            `main` is called with these arguments in `sys.argv`.
+        command: the command for a start without a fork: `PYTHON … -m MODULE ARGUMENT…`. The
+            module's `main` is called with these arguments in `sys.argv`.
 
     Attributes:
         stdin, stdout: its input to be written, its output to be read; not buffered.

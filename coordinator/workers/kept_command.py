@@ -29,9 +29,9 @@ class Ended(NamedTuple):
     """The result of a command.
 
     Attributes:
-        code: its exit code, negative for a signal; None: it was not waited for, or could not run.
-        why: words on why it has no exit code of its own; empty if it has.
-        late: it took longer than it may.
+        code: its exit code, negative for a signal; None if it was stopped, or could not run.
+        why: why it has no exit code of its own; empty if it has one.
+        late: whether it took too long.
     """
 
     code: int | None

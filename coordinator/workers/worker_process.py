@@ -27,9 +27,10 @@ class WorkerProcess:
     """One process at a time.
 
     Args:
-        command: what starts it; it reads frames from its input and answers each with one.
-        forks: it is a fork of this process where no other thread runs, which saves the start of an
-            interpreter; for a `command` of `python -m MODULE …` (`ForkedProcess`).
+        command: the command of the process, which reads frames from its input and answers each
+            with a frame.
+        forks: fork this process if no other thread runs, which saves the start of an
+            interpreter. Only for a `command` of `python -m MODULE …` (`ForkedProcess`).
     """
 
     def __init__(self, command: Sequence[str], *, forks: bool = False) -> None:
@@ -48,12 +49,12 @@ class WorkerProcess:
         """Ask, and return the body of the answer.
 
         Args:
-            in_turn: wait for the questions of others, however long these take. If not, that is part
-                of the time, and where it is over the worker goes on with theirs.
+            in_turn: wait for the questions of others, however long these take. Otherwise the wait
+                is part of the time, and after it the worker continues with theirs.
 
         Raises:
-            TimeoutError: there was none in time, and the worker was ended if it was at work on
-                this; WorkerEndedError.
+            TimeoutError: there was no answer in time. The worker was ended if it worked on this.
+            WorkerEndedError
         """
         until = time.monotonic() + seconds
         if not self._lock.acquire(timeout=-1 if in_turn else seconds):
