@@ -16,7 +16,7 @@ from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
 from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
+from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, conclude
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import misfit, overrides, swapped
 from coordinator.meaning.terms import Term, term
@@ -49,7 +49,7 @@ def judge(
     if before.note:
         return Outcome("ALLOW", path, note=f"what it was could not be read: {before.note}")
     if after.note:
-        return concluded(path, [], [], [], held, f"it could not be read: {after.note}")
+        return conclude(path, [], [], [], held, f"it could not be read: {after.note}")
     return _Judge(
         path,
         Resolver(World(stored, {path: before if old is not None else None})),
@@ -112,7 +112,7 @@ class _Judge:
             (f"{self.path}::{scope}", "it is made in another way") for scope in changes.constructors
             if Place(self.path, scope, "__init__") not in changes.places
         ]
-        return concluded(self.path, changed, self.breaks, self.unseen, held, self.note)
+        return conclude(self.path, changed, self.breaks, self.unseen, held, self.note)
 
     # Where to look
 

@@ -73,7 +73,7 @@ class Versions(msgspec.Struct, frozen=True):
     merged: bytes | None
 
 
-def concluded(
+def conclude(
     path: str, changed: Sequence[tuple[str, str]], breaks: Sequence[Break],
     unseen: Sequence[Unseen], held: Collection[str], note: str = "",
 ) -> Outcome:
