@@ -26,8 +26,7 @@ _PARENTS: list[AsyncWire] = []
 
 
 class AsyncConnections:
-    """The connections of one client: a common one for immediate answers, and one for each waiting
-    question."""
+    """The connections of one client: one for immediate answers, one for each waiting question."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self.wire = wire

@@ -1,5 +1,4 @@
-"""Work that runs at the same time in threads: connections, renewals, and bodies that an exception
-may end.
+"""Work that runs at the same time in threads: connections, renewals, bodies.
 
 A body is the code inside `with`, which runs while its lease is held. `async_concurrency` is this
 module's twin for an event loop, with the same names. Both are written by hand.
@@ -146,8 +145,7 @@ class Checked:
 def run_body(
     begin: Callable[[Callable[[], bool]], Iterator[T]],
 ) -> contextlib.AbstractContextManager[T]:
-    """Make the context manager of a body. `begin` gets a function that returns whether the body
-    still runs."""
+    """Make the context manager of a body. `begin` gets a function that tells if it runs."""
     return _Body(begin)
 
 
@@ -176,8 +174,8 @@ class _Body(contextlib.AbstractContextManager[T]):
 
 
 class _Running:
-    """Whether a body still runs. The renewal of its lease asks this, in case an exception kept the
-    body from ending."""
+    """Whether a body still runs. The renewal of its lease asks this: an exception may prevent its
+    end."""
 
     def __init__(self) -> None:
         self._body: Callable[[], Any] = lambda: self

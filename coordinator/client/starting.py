@@ -25,8 +25,7 @@ from coordinator.namespaces import orders
 from coordinator.words.refusals import Code, Refusal
 
 START_TIMEOUT_S = 20.0
-#: How long to wait for another process that is already starting it (seconds). A hanging process
-#: delays others no longer.
+#: How long to wait (seconds) for another process that is starting it. It may hang.
 TURN_S = 5.0
 
 
@@ -251,8 +250,7 @@ def _no_answer(state: StateDir) -> Refusal:
 
 
 def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
-    """End the daemon that we started if another one serves. It came too late, and would take over
-    when the other is stopped."""
+    """End the daemon that we started if another one serves. It would take over later."""
     with contextlib.suppress(OSError, Refusal):
         if (ownership.read(state.lock) or b"").strip() != b"%d" % process.pid:
             process.kill()

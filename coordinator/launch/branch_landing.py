@@ -1,9 +1,8 @@
 """Landing the branch with an agent's work on the target: one branch at a time, leases before files.
 
 The daemon decides whether it may land, in the transaction that moves the branch (`slices.landing`).
-This module does the rest: it makes the commit to land, collects the facts, and brings the working
-tree forward. The landing is recorded from before the branch moves until the task is done
-(`recovery`).
+This module does the rest: it makes the commit to land, collects the facts, and updates the files.
+The landing is recorded from before the branch moves until the task is done (`recovery`).
 """
 
 from __future__ import annotations
@@ -133,8 +132,7 @@ class Lander:
         return plan.request.after
 
     def _batch(self, work: Work, after: str) -> list[WouldLand]:
-        """Return the commit that would land, and on top of it those of the works behind it in the
-        queue that may land."""
+        """Return the commit that would land, then those of the works behind it that may land."""
         would_lands = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:

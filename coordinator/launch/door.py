@@ -3,8 +3,7 @@
 The door is a Unix socket in the coordinator's state directory, for its user alone. One line of JSON
 asks, naming the person and the agent. One line answers how to become that agent, or why not. The
 answer holds the agent's token, so it is never written to disk. The asker is identified by its
-process id all the time: the process that asks becomes the agent. take_over.py decides what happens
-to an agent.
+process id all the time: it becomes the agent. take_over.py decides what happens to the agent.
 """
 
 from __future__ import annotations
@@ -84,8 +83,7 @@ class Visitor:
         self._answer(Answer(refusal=refusal.body()))
 
     def welcome(self, role: Role) -> None:
-        """Answer with the role, so that the visitor becomes the agent. If it missed the answer, its
-        process ends."""
+        """Answer with the role: the visitor becomes the agent, or ends if it missed the answer."""
         self._answer(Answer(role=role))
 
     def _answer(self, answer: Answer) -> None:
@@ -223,8 +221,7 @@ def _read_line(link: socket.socket) -> bytes:
 
 
 def _choose_place(state: Path) -> Path:
-    """Return the door's path in the coordinator's state, or, if that is too long for a socket, in a
-    folder of the user's own.
+    """Return the door's path in the coordinator's state, or in the user's own folder if too long.
 
     Raises:
         OSError: all paths are too long, or their folders cannot be made.

@@ -92,8 +92,7 @@ _facts = msgspec.msgpack.Decoder(list[_Any])
 
 
 class Blob(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Deflated bytes that have to be kept. `size`: before deflating. Empty if they are kept
-    already."""
+    """Deflated bytes that have to be kept, empty if they are kept. `size`: before deflating."""
 
     digest: str
     size: int

@@ -111,8 +111,8 @@ class Part(Need, frozen=True):
 
 
 class Names(Need, frozen=True):
-    """The regions of the file at an absolute path, or of the kept content `of`; a list, empty if
-    the file is not divided."""
+    """The regions of the file at an absolute path, or of the content `of`; a list (empty:
+    undivided)."""
 
     path: str
     of: str | None = None
@@ -127,16 +127,14 @@ class Proposed(Need, frozen=True):
 
 
 class Between(Need, frozen=True):
-    """The differences between a kept content and the file at an absolute path, whatever the order
-    of its regions; a `Parts`."""
+    """The differences of a kept content and an absolute path's file, in any order; a `Parts`."""
 
     path: str
     before: str
 
 
 class Overlaid(Need, frozen=True):
-    """A kept content, with these regions as they are in the file at an absolute path now; a
-    `Bytes`, kept."""
+    """A kept content with present regions of an absolute path's file; a `Bytes`, kept."""
 
     path: str
     before: str
@@ -229,8 +227,7 @@ class Lapsed(msgspec.Struct, frozen=True):
 
 
 class Unready(Exception):
-    """The decision cannot be made yet: these needs must be looked at, or these leases closed,
-    before."""
+    """The decision must wait: these needs must be looked at, or these leases closed, before."""
 
     def __init__(self, needs: Iterable[AnyNeed] = (), lapsed: Iterable[Lapsed] = (),
                  work: Mapping[str, Callable[[], Any]] | None = None) -> None:
@@ -418,8 +415,7 @@ class Ends:
     """The times when rights last ended, by resource: an earlier look may have missed another's last
     writes. In memory only: after a restart there is no older look.
 
-    Numbers are the log's, and only rise. `floor`: the latest end of all resources that are not
-    remembered.
+    Numbers are the log's, and only rise. `floor`: the latest end of all other resources.
     """
 
     __slots__ = ("_files", "_floor", "_last", "_last_wide", "_wide")
@@ -452,8 +448,7 @@ class Ends:
 
     def since(self, kind: str, scope: str, seen: int) -> int:
         """Return how recent a look at this has to be, if the present look began at `seen`: the
-        number of a later event that ended a right to an overlapping resource, or 0. Never too
-        small."""
+        number of a later event that ended an overlapping right, or 0. Never too small."""
         if self._last <= seen:
             return 0
         latest = self._files.get(scope, 0) if kind == "file" else _latest(self._files, scope, seen)
@@ -465,8 +460,7 @@ class Ends:
 
 
 def _latest(ended: dict[str, int], scope: str, seen: int) -> int:
-    """Return the newest of these after `seen` that overlaps. They are in the order of their
-    numbers."""
+    """Return the newest of these after `seen` that overlaps. They are ordered by number."""
     for other in reversed(ended):
         seq = ended[other]
         if seq <= seen:

@@ -51,8 +51,7 @@ class FileRegions:
         self._outlines.close()
 
     def outline(self, path: str, data: bytes, *, nested: bool = False) -> Outline:
-        """Return the regions of a file with this name and these bytes. `nested`: also those inside
-        of functions."""
+        """Return the regions of this file and bytes. `nested`: also those inside of functions."""
         language = language_of(path, data[:200]) or ""
         key = digest(data), language, nested
         while True:
@@ -135,16 +134,14 @@ class FileRegions:
         return changed(old, before, new, after, header=header), new.broken and not old.broken
 
     def header(self, path: str, data: bytes) -> list[tuple[int, int]]:
-        """Return the places of the code outside definitions, without blank pieces, and without a
-        byte order mark."""
+        """Return the places of code outside definitions, without blanks and a byte order mark."""
         own = next(region for region in self.outline(path, data).regions if region.name == HEADER)
         first = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
         pieces = [(max(first, start), end) for start, end in own.spans]
         return [(start, end) for start, end in pieces if data[start:end].strip()]
 
     def misread(self, path: str, before: bytes, after: bytes) -> str:
-        """Return an error of the second content that the grammar does not report, if the first has
-        none."""
+        """Return an error of the second content that the grammar misses, if the first has none."""
         language = language_of(path, after[:200])
         wrong = self._outlines.errors(after, language) if language == "python" else ""
         return "" if wrong and self._outlines.errors(before, language) else wrong
@@ -162,8 +159,7 @@ class FileRegions:
     def _changed_within(self, path: str, before: bytes, after: bytes,
                         name: str | None = None) -> tuple[list[str] | None, bool] | None:
         """Return the changed regions, and whether other code sees the change, if all differences
-        are inside one definition. Only this definition is parsed: a file has many. None if that
-        cannot be told.
+        are inside one definition; None if they are not. Only it is parsed.
 
         Bytes that read as one definition alone, from the first to the last, read as that in their
         place, too: the text around them is the same, and no bracket is left open.
@@ -188,8 +184,7 @@ class FileRegions:
         return names, names is None or _outward(path, names, was, old, now, new)
 
     def found(self, path: str, data: bytes, name: str) -> Region | None:
-        """Return the region of this name, also one inside of functions; None if no region has it.
-        """
+        """Return the region of this name, even inside of functions; None if no region has it."""
         return find(self.outline(path, data), name) or self._nested(path, data, name)
 
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
@@ -216,8 +211,7 @@ def _common(data: bytes, two: bytes) -> int:
 
 
 def _top_around(outline: Outline, start: int, end: int) -> Region | None:
-    """Return the outermost definition around these bytes. Its first line and its last bytes must
-    not be among them."""
+    """Return the outermost definition around these bytes, if its own ends are not among them."""
     for region in outline.regions:
         if (region.start < start and end < region.end and region.kind in ("function", "class")
                 and _is_top(outline, region) and "#" not in region.name):
@@ -226,8 +220,7 @@ def _top_around(outline: Outline, start: int, end: int) -> Region | None:
 
 
 def _cut(outline: Outline, start: int, end: int) -> Outline:
-    """Return the outline of these bytes alone. They are one definition with everything inside it.
-    """
+    """Return the outline of these bytes alone, which are one definition with its inside."""
     def moved(region: Region) -> Region:
         return msgspec.structs.replace(
             region, start=region.start - start, end=region.end - start,

@@ -53,8 +53,7 @@ from coordinator.rules.leases import as_resource
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 
-#: The limits of a look in passing, in the loop's own time: paths, bytes of content, characters of a
-#: name.
+#: The limits of a look in passing, in the loop's own time: paths, bytes, characters of a name.
 PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
 #: How often a large look is compared with the disk again before it is returned, and corrected.
 STEADY_TRIES = 3
@@ -64,8 +63,7 @@ PARTS_AT_ONCE = 10
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The limits of one look: files, bytes read, seconds; and the largest size (bytes) of a file
-    whose bytes are kept."""
+    """The limits of one look: files, bytes read, seconds; and the size (bytes) of a kept file."""
 
     files: int
     bytes: int
@@ -305,8 +303,7 @@ class Looker:
         self._regions.close()
 
     def _text(self, path: str) -> tuple[bytes, int] | Bytes:
-        """Return a file's bytes and permission bits. Return a `Bytes` if there is no file, no plain
-        file, or too large a file."""
+        """Return a file's bytes and mode; a `Bytes` if it is missing, special, or too large."""
         try:
             root = self._root_of(path)
             content = snapshot_real(root, path[len(root) + 1:], self._budget.file_bytes)

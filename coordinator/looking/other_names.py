@@ -1,7 +1,6 @@
 """The other names of files with hard links: one walk of a working tree for all files of a question.
 
-It misses names that it cannot read, or that are beyond its limit. It never follows a link, and
-reads no content.
+It misses names that are unreadable or beyond its limit. It follows no link, and reads no content.
 """
 
 from __future__ import annotations

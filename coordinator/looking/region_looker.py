@@ -24,8 +24,7 @@ from coordinator.looking.facts import (
 from coordinator.looking.file_regions import FileRegions
 from coordinator.looking.rewound_regions import Then, rewound
 
-#: An edit of a larger file (bytes) counts as one of the whole file: a request waits for the
-#: division.
+#: An edit of a larger file (bytes) counts as one of the whole file, to save time.
 PROPOSED_BYTES_MAX = 1 << 20
 #: The permission bits that a part of a file is kept with.
 PLAIN_MODE = 0o644
@@ -92,8 +91,7 @@ class RegionLooker:
         return self._rewound(need, path, data, mode)
 
     def _overlaid(self, need: Overlaid, path: str, data: bytes, before: bytes) -> bytes | None:
-        """Put the regions into the earlier content. A new region gets its place in the file, or the
-        end if that is unknown."""
+        """Put the regions into the earlier content. A new one gets its place, or the end."""
         parts = [(name, self._regions.part(path, data, name)) for name in need.names]
         made = rewound(self._regions, path, before, [Then(*part, data) for part in parts], ())
         return made if made is not None else rewound(

@@ -43,8 +43,7 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
 
     A region that is gone comes back to its place in the whole, instead of new regions there;
     otherwise to the end of its container. If a file has no region of the whole left, the whole
-    itself comes back. None if the file is broken, and the work in these regions cannot be told from
-    the work in others.
+    comes back. None if the file is broken, and work in these regions cannot be told from others'.
     """
     parts = _with_one_beginning(regions, path, parts)
     for together in _in_turn(parts):
@@ -60,8 +59,7 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
 
 
 def _is_same(was: bytes | None, now: bytes | None) -> bool:
-    """Whether a region is unchanged except for the blank lines below it: these change with the
-    region behind it."""
+    """Whether a region is unchanged, except for blank lines below it (the next region's)."""
     return was == now or (was is not None and now is not None and was.rstrip() == now.rstrip())
 
 
@@ -95,8 +93,7 @@ def _with_around(name: str) -> Iterator[str]:
 
 def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
                parts: Sequence[Then]) -> bytes | None:
-    """Return the file's last content that has all regions that existed; otherwise the first
-    content."""
+    """Return the file's last content that has all regions that existed; otherwise the first."""
     wholes = [part.whole for part in parts if part.whole is not None]
     return next((whole for whole in wholes if all(
         earlier.was is None or regions.found(path, whole, earlier.name) is not None
@@ -250,8 +247,7 @@ def _bring_back(old: Outline | None, whole: bytes | None, now: Outline, data: by
 
 def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
               whole: bytes) -> bytes | None:
-    """Put back regions whose present place the grammar cannot tell, by the lines that they had in
-    `whole`."""
+    """Put back regions by the lines that they had in `whole`, if the grammar cannot find them."""
     names = {earlier.name for earlier in parts}
     earlier, new = [], []
     for part in parts:
@@ -305,8 +301,7 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
 def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
            names: Collection[str], new: Collection[str]) -> bool:
     """Whether putting back by lines has taken nothing from others. If the file can be read, their
-    regions are unchanged, except new regions of this holder. Otherwise their earlier regions are
-    there."""
+    regions are unchanged, except this holder's new ones. Otherwise their earlier ones are there."""
     before, after = _names(old), {region.name: region for region in then.regions}
     if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
         return False  # the region is there twice
@@ -449,7 +444,7 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
 
 
 def _blanks(text: bytes) -> bytes:
-    """Return the white space at its end, which belongs to the definition before it."""
+    """Return the white space at its end. It belongs to the definition before it."""
     return text[len(text.rstrip()):]
 
 
@@ -473,8 +468,7 @@ def _is_followed(old: Outline | None, whole: bytes | None, earlier: Then) -> boo
 
 
 def _ending(text: bytes, data: bytes, region: Region) -> bytes:
-    """Return a region's earlier text. If another text follows, add the present white space between
-    the two."""
+    """Return a region's earlier text. If a text follows, keep the white space between."""
     if not text or region.end == len(data):
         return text
     there = data[region.start:region.end]

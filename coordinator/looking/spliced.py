@@ -20,8 +20,7 @@ from coordinator.regions.outline import Outline, bare
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
 
-#: The beginning of a content's name, and how many of its digits are shown to a person who has to
-#: type them.
+#: The beginning of a content's name, and how many of its digits are shown for typing.
 SHA256, SHORT = "sha256:", 12
 #: Used instead of a content's name: the region must not exist.
 ABSENT = "absent"
@@ -53,8 +52,7 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             ) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
     """Return the file's new bytes, and for each region its bytes before and after. The file's line
     ends, its byte order mark and the blank lines below each region stay. New regions are added
-    after the changes, one by one. `proposed`: the regions are not leased, and the caller named
-    versions.
+    afterwards, one by one. `proposed`: the caller named versions, no leases.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
@@ -295,8 +293,7 @@ def _first_table(outline: Outline, data: bytes, text: str) -> int | None:
 
 
 def _between_keys(outline: Outline, data: bytes, above: str) -> int:
-    """Return the line ends between the last two keys of one mapping; of a single key that of its
-    line."""
+    """Return the line ends between the last two keys of a mapping, or after a single key."""
     keys = [data[region.start:region.end] for region in outline.regions
             if region.name != HEADER and region.name.rpartition(".")[0] == above
             and not _TABLE.match(data, region.start)]
@@ -351,8 +348,7 @@ def _is(text: bytes, was: str) -> bool:
 
 
 def text_of(regions: FileRegions, path: str, data: bytes, name: str) -> bytes | None:
-    """Return the text of a region as it is committed. None if no region has that name, or if it is
-    not one text."""
+    """Return the text of a region as it is committed. None if there is none, or several."""
     if name != HEADER:
         return regions.part(path, data, name)
     spans = [] if regions.outline(path, data).note else regions.header(path, data)
@@ -381,8 +377,7 @@ def _fitted(data: bytes, old: bytes, new_text: NewText, shown: str) -> bytes:
 
 def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
                 texts: Sequence[NewText], *, header: bool = True) -> list[str] | None:
-    """Return the names that differ; None for more than regions. Refuse a result that cannot be
-    read."""
+    """Return the names that differ; None for more than regions. Refuse an unreadable result."""
     names, broken = regions.changed(path, data, made, header=header)
     wrong = "" if broken else regions.misread(path, data, made)
     if broken or wrong:
@@ -433,8 +428,8 @@ def _list_apart(names: Sequence[str], own: Sequence[str]) -> list[str]:
 
 def _refuse_beyond(shown: str, beyond: Sequence[str], own: Sequence[str], there: Sequence[str], *,
                    proposed: bool) -> Refusal:
-    """Return the refusal of a text that changes more than its `own` regions. `there`: the regions
-    that the file has."""
+    """Return the refusal of a text that changes more than its `own` regions. `there`: the file's.
+    """
     new = [name for name in beyond[:8] if name not in there]
     around = [name for name in beyond if any(
         text in there and text.startswith(f"{name}.") for text in own)]
@@ -466,8 +461,7 @@ def _say_beyond(shown: str, beyond: Sequence[str], around: Sequence[str], new: S
 
 
 def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str:
-    """Return the step if a region around an existing region changes with it: only the outer one can
-    be committed."""
+    """Return the step if a region changes with one inside it: only the outer can be committed."""
     outer = [name for name in around if not any(
         name.startswith(f"{other}.") for other in around)]
     more = _list_apart(beyond, outer)

@@ -1,7 +1,7 @@
 """The possible values of an annotated name.
 
-Owns the reading of annotations: containers, unions, type variables, `Self`, aliases. An unknown
-annotation gives no value.
+Owns the reading of annotations: containers, unions, type variables, `Self`, aliases. The unknown
+have none.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Annotations(Following):
     def annotated(
         self, path: str, scope: str, node: ast.expr, value: Value | None = None, depth: int = 0,
     ) -> Values:
-        """Return the possible values of a name with this annotation, seen from a scope.
+        """Return the values of a name with this annotation, seen from a scope.
 
         Args:
             value: the owner of the member, which gives type variables and `Self` their values.
@@ -207,8 +207,7 @@ class Annotations(Following):
         return []
 
     def own_kind(self, scope: Scope, value: Value | None, tree: ast.expr) -> Values | None:
-        """Return the result of a method that returns an object of its receiver's kind; None of any
-        other method."""
+        """Return the result of a method that returns its receiver's kind; None for others."""
         if value is None or value.kind not in ("object", "class", "super"):
             return None
         node = tree

@@ -1,5 +1,4 @@
-"""The facts that a walk over a file's tree collects: scopes, the bindings of their names, the uses
-of names.
+"""The facts that a walk over a file's tree collects: scopes, bindings, uses of names.
 
 Owns the rules of binding: `self.x` belongs to the class, `global` to the module, the names of a
 loop to the loop. Knows the targets of assignments. All other statements are `reading`'s business.
@@ -138,8 +137,7 @@ class Binder(ABC):
             self.bind(target.attr, kind, text, line, seen=self.at, scope=scope.above)
 
     def items(self, target: ast.expr, source: ast.expr, line: int, seen: str | None = None) -> None:
-        """Bind the target of a loop. Through `enumerate` and `zip`, bind its parts to their
-        arguments."""
+        """Bind the target of a loop. Look through `enumerate` and `zip`."""
         if (isinstance(target, ast.Tuple) and isinstance(source, ast.Call)
                 and isinstance(source.func, ast.Name)):
             if source.func.id == "enumerate" and len(target.elts) == 2 and source.args:

@@ -37,8 +37,7 @@ class Signature(NamedTuple):
 
 
 def signatures(resolver: Resolver, value: Value) -> list[Signature]:
-    """Return the signatures of a value. A call fits if it fits one signature. Empty if they are
-    unknown."""
+    """Return the signatures of a value. A call fits if it fits one. Empty if unknown."""
     if value.kind == "function":
         return of_function(resolver, value)
     if value.kind == "class":
@@ -186,8 +185,7 @@ def _outside_base(resolver: Resolver, path: str, scope: Scope, base: str) -> boo
 def _data(
     resolver: Resolver, order: list[Value], value: Value, scope: Scope,
 ) -> Signature | None:
-    """Return the constructor that the fields of a class make; None if the class is no data class.
-    """
+    """Return the constructor that a data class's fields make; None for other classes."""
     place = Place(value.path, value.scope, "<fields>")
     if any(base.rpartition(".")[2] == "NamedTuple" for base in scope.bases):
         return Signature(

@@ -21,8 +21,7 @@ _WELL_KNOWN = _SAME_ITEMS | _OF_ONE.keys() | {"cast", "getattr", "TypeVar"}
 
 
 class Writer:
-    """Writes the expressions of one file. `inner` returns the scope of a loop within an expression,
-    or None."""
+    """Writes the expressions of one file. `inner` returns the scope of an inner loop, or None."""
 
     def __init__(self, inner: Callable[[ast.AST], str | None]) -> None:
         self._inner = inner
@@ -88,8 +87,7 @@ class Writer:
         return self.text(function) + "()"
 
     def _call_well_known(self, node: ast.Call, name: str, first: ast.expr) -> str | None:
-        """Return the text of a call of a function with a well-known result; None for any other
-        call."""
+        """Return the text of a call with a well-known result; None for any other call."""
         if name in _SAME_ITEMS and isinstance(node.func, ast.Name) and name != "filter":
             return self.text(first) + "*&"
         if name == "TypeVar":
@@ -116,8 +114,7 @@ class Writer:
 
 
 def alias(node: ast.expr) -> str:
-    """Return the text of a possible alias of a type, such as `Text = Union[str, bytes]`; otherwise
-    empty."""
+    """Return the text of a type's possible alias (`Text = Union[str, bytes]`); otherwise empty."""
     if isinstance(node, ast.Subscript) or (
             isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
         text = annotation(node)
@@ -146,8 +143,7 @@ def annotation(node: ast.expr | None) -> str:
 
 
 def encodable(text: str) -> str:
-    """Return a text from a file without the characters that cannot be encoded (half of a surrogate
-    pair)."""
+    """Return a text without characters that cannot be encoded (half of a surrogate pair)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 

@@ -1,7 +1,6 @@
 """Following names through scopes, imports, packages and base classes to their definitions.
 
-Owns the search for places. The bases of a class are expressions. `resolving` completes this class
-and evaluates them.
+Owns the search for places. Bases are expressions: `resolving` evaluates them in a subclass.
 """
 
 from __future__ import annotations
@@ -223,6 +222,5 @@ def _is_plain_base(text: str) -> bool:
 
 
 def _is_exported(name: str, exports: Collection[str] | None) -> bool:
-    """Whether `from … import *` brings in the name, from a module with this `__all__`, or without
-    any."""
+    """Whether `from … import *` brings in the name, from a module with this `__all__` (or none)."""
     return not name.startswith("_") if exports is None else name in exports

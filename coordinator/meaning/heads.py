@@ -1,5 +1,4 @@
-"""The heads of definitions: parameters, bases, decorators, fields; and other small readings of
-Python's tree. Pure."""
+"""The heads of definitions, and other small readings of Python's tree. Pure."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ def base(text: Text, node: ast.expr) -> str:
 
 
 def field_default(node: ast.expr, text: Text) -> str:
-    """Write the default of a class's field, with the options that decide whether its constructor
-    takes the field."""
+    """Write the default of a class's field, with the options that its constructor depends on."""
     if isinstance(node, ast.Call):
         fields = {keyword.arg: keyword.value for keyword in node.keywords}
         names = ("default", "factory", "default_factory")

@@ -77,9 +77,8 @@ class Index:
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
-        """Write all changes within together. No other process writes from the beginning on: another
-        process may keep the same index, and the data read here must not be older than the data
-        written over."""
+        """Write all changes within together. No other process writes meanwhile: it may keep the
+        same index, and the data read here must not be older than the data written over."""
         if self._db.in_transaction:
             yield
             return

@@ -59,8 +59,7 @@ def judge(
 
 def breaks_of(stored: Stored, path: str, before: Facts | None,
               after: Mapping[str, Facts | None]) -> list[Break]:
-    """Find the places that a change of one file breaks, in a tree where other files may have
-    changed, too.
+    """Find the places that a change of one file breaks, with other files changed, too.
 
     Args:
         before: the file before. `after`: it, and other files that differ from the index.
@@ -117,8 +116,7 @@ class _Judge:
     # Where to look
 
     def _made_by(self, scope: str) -> list[Value]:
-        """Return the classes that the constructor of this class makes: the class and its
-        subclasses."""
+        """Return the classes that this class's constructor makes: itself and its subclasses."""
         return [Value("class", self.path, scope), *self._subclasses(Place(self.path, scope, ""))]
 
     def _subclasses(self, place: Place) -> list[Value]:
@@ -147,8 +145,7 @@ class _Judge:
         return scope.name if scope is not None else ""
 
     def _resolver(self, file: str) -> Resolver:
-        """Return the resolver for a file's uses. Uses in the changed file are read from its new
-        version."""
+        """Return the resolver for a file's uses: for the changed file that of its new version."""
         return self.new if file == self.path and self.new.world.has(file) else self.old
 
     def _world_of(self, file: str) -> World:
@@ -277,7 +274,7 @@ class _Judge:
                        self.new.members(value, expression.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
-        """Whether no class outside this class and its subclasses has a member of this name."""
+        """Whether only this class and its subclasses have a member of this name."""
         if not place.scope:
             return False
         if place.name not in self._definers:
@@ -336,7 +333,7 @@ class _Judge:
     def _unfit(
         self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
     ) -> str:
-        """Return why a call no longer fits; empty if it fits, or did not fit before."""
+        """Return why a call no longer fits; empty if it fits, or did not before."""
         if not before or not after or any(signature.params is None for signature
                                           in (*before, *after)):
             return ""

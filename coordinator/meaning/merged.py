@@ -1,9 +1,7 @@
-"""Misfits of a merge: uses that fit on both sides, and not in the merge, because one side changed a
-definition that the other side had begun to use. They are found from four versions of each file that
-either side changed.
+"""Misfits of a merge: uses that fit on both sides, but not in the merge, because one side changed a
+definition that the other had begun to use. Found from four versions of each changed file.
 
-Each side's change is judged in a tree that has the other side's. The breaks that it causes alone
-are left out.
+Each side's change is judged in a tree that has the other side's. Breaks by it alone are left out.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
 
 
 def _added(stored: Stored, base: _Tree, mine: _Tree, other: _Tree, both: _Tree) -> list[Break]:
-    """Return the breaks of the change from `base` to `mine` that only happen together with `other`.
-    """
+    """Return the breaks of the change from `base` to `mine` that only `other` causes."""
     alone = {_key(breakage) for breakage in _broken(stored, base, mine)}
     return [breakage for breakage in _broken(stored, other, both) if _key(breakage) not in alone]
 

@@ -41,8 +41,7 @@ VALUES_MAX = 40
 
 
 class Resolver(Annotations):
-    """Evaluates expressions in one world. It keeps its results, so it serves one question or a few.
-    """
+    """Evaluates expressions in one world. It keeps its results: for one question or a few."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -76,8 +75,7 @@ class Resolver(Annotations):
 
     def _step_into(self, path: str, scope: str, expression: Term,
                 key: tuple[str, str, str] | None) -> Values:
-        """Evaluate an expression that is not yet kept. Return nothing if it leads too deep, or back
-        to this `key`."""
+        """Evaluate a new expression. Return nothing if it leads too deep, or back to this `key`."""
         self._steps += 1
         if self._depth > DEPTH_MAX or self._steps > STEPS_MAX or key in self._open:
             self._cuts += 1
@@ -297,8 +295,7 @@ class Resolver(Annotations):
         return values
 
     def _given_back(self, value: Value, scope: Scope) -> Values:
-        """Return the declared result of a function; without one, the values of its return
-        statements."""
+        """Return a function's declared result; without one, the values that it returns."""
         if not scope.returns:
             return union(self.evaluate(value.path, value.scope, text) for text in scope.given)
         tree = annotation_tree(scope.returns)

@@ -409,8 +409,7 @@ def _group(matches: list[Captures]) -> dict[str, list[Captures]]:
 
 
 def _marks(matches: list[Captures]) -> list[_Mark]:
-    """Return the scopes in order, outer before inner. Of several matches of a node, the one with a
-    name counts."""
+    """Return the scopes, outer before inner. Of a node's matches, the one with a name counts."""
     best: dict[tuple[int, int], tuple[str, Captures]] = {}
     for match in matches:
         kind = next((text for text in _SCOPES if text in match), None)

@@ -148,8 +148,8 @@ class World:
         return modules
 
     def _rank(self, path: str, written: str, importer: str) -> tuple[int, int, int, str] | None:
-        """Rank a file as the module that an importer means by this name, the best lowest; None if
-        it cannot be that module."""
+        """Rank a file as the module that an importer means, the best lowest; None if it cannot be.
+        """
         parts = path.split("/")[:-1]
         if path.rpartition("/")[2].startswith("__init__."):
             parts = parts[:-1]
@@ -163,8 +163,7 @@ class World:
         return 0 if is_usual else 1, -_shared(root, importer), len(path), path
 
     def _beside(self, written: str, importer: str, syntax: Syntax) -> str | None:
-        """Return the file that an importer names from its own directory. Endings may be left out.
-        """
+        """Return the file that an importer names from its directory. Endings may be left out."""
         if not written.startswith("."):
             return None
         stem = posixpath.normpath(posixpath.join(posixpath.dirname(importer), written))

@@ -1,7 +1,6 @@
 """Merging three texts with all that this room has: git, the worker that reads, the rule.
 
-Composes. Decides one thing: if the merge by region fails, git's own result is returned, with a note
-about the failure.
+Composes. Decides one thing: if the merge by region fails, git's result is returned, with a note.
 """
 
 from __future__ import annotations

@@ -104,8 +104,7 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
     for before, mine, other, made in (
             [_regions(reading) for reading in (base, ours, theirs, result)],
             [_defined(reading) for reading in (base, ours, theirs, result)]):
-        # Definitions that each version has once, and that a side moved, even if both copies are now
-        # adjacent.
+        # Definitions that each version has once, and that a side moved, even if now adjacent.
         names |= {name for name, count in made.items()
                   if count > 1 and before[name] == mine[name] == other[name] == 1}
     matches = sorted(names)
@@ -115,8 +114,7 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
 def _kept_after_all(
     base: Counter[str], ours: Counter[str], theirs: Counter[str], result: Counter[str],
 ) -> list[Fault]:
-    """Find definitions that one side removed and the other only moved: by lines, they are new in
-    their new place."""
+    """Find definitions that one side removed and the other only moved: to lines, they are new."""
     names = sorted(name for name, count in result.items()
                    if count and base[name] == 1 and {ours[name], theirs[name]} == {0, 1})
     return [Fault(f"{_listed(names)} gone on one side and still there",
@@ -152,8 +150,7 @@ def complete(
     versions: Sequence[bytes], result: bytes, imports: Sequence[Sequence[Item] | None],
     shared: Changes,
 ) -> list[Fault]:
-    """Find lines that a merge by region does not have as often as the changes of both sides
-    together require.
+    """Find lines that a merge by region has more or less often than both sides' changes require.
 
     Args:
         versions: base, ours, theirs.
@@ -197,8 +194,7 @@ def imported_once(versions: Sequence[Sequence[Item]], result: Sequence[Item]) ->
 
 
 def imports_renamed(versions: Sequence[Sequence[Item]]) -> list[Fault]:
-    """Find names that one side newly imports by a name, or from a place, that the other side has
-    renamed."""
+    """Find names that one side newly imports, and whose name or origin the other has renamed."""
     names = taken_away.imports(*([text for item in walk(items) if item.kind in BRINGS
                                   for text in brought_in(item)] for items in versions))
     return [Fault(f"{_listed(names)} newly imported, by what the other side renamed",
@@ -226,8 +222,7 @@ class Changes:
 
 
 def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:
-    """Find regions that a merge by region lost, or kept against one side. Only for merges that
-    renamed nothing."""
+    """Find regions that a merge by region lost, or kept against one side. Renames are excluded."""
     was, mine, other, made = (
         Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions
                 if region.kind != "block") for reading in (*versions, result))

@@ -28,8 +28,7 @@ BASE, OURS, THEIRS = 0, 1, 2
 #: Kinds of items that only import names.
 _BRINGS = leaves.BRINGS
 _WORDS = re.compile(rb"\w+")
-#: Lists with more items, with more equal texts without a name, or with more pairs of texts to
-#: compare, are not merged.
+#: Lists with more items, equal nameless texts, or pairs of texts to compare are not merged.
 ITEMS_MAX, ALIKE_MAX, COMPARED_MAX = 5_000, 100, 2_000
 #: The least likeness of an item that both sides removed to the item that it was renamed to.
 GONE_MIN = 0.75
@@ -266,8 +265,7 @@ class _Merging:
             last = position
 
     def _spine(self, among: set[int]) -> int | None:
-        """Return the side that gives the order; None if both moved some of these items,
-        differently."""
+        """Return the side that gives the order; None if both moved some of these differently."""
         base, ours, theirs = ([n for n in one if n in among] for one in self._of)
         if ours == base:
             return THEIRS if theirs != base else OURS
@@ -309,7 +307,7 @@ class _Merging:
         return result
 
     def _brought(self, n: int, version: int) -> set[str]:
-        """Return the names that the other side binds in this item, and this side does not."""
+        """Return the names that only the other side binds in this item."""
         other = self._item(self._slots[n], 3 - version)
         own = self._item(self._slots[n], version)
         if other is None or other.kind == "block":
@@ -348,8 +346,8 @@ class _Merging:
     def _needed_first(
         self, sides: Sequence[list[int]], items: Sequence[Sequence[Item]],
     ) -> list[int]:
-        """Order the additions of both sides at one place: ours first, except that an item comes
-        after the item that it needs. Each side's own order stays."""
+        """Order the additions of both sides at one place: ours first, but an item comes after the
+        item that it needs. Each side's own order stays."""
         queues = [list(zip(side, item, strict=True)) for side,
                   item in zip(sides, items, strict=True)]
         result: list[int] = []
@@ -369,8 +367,7 @@ class _Merging:
         return result
 
     def _blank(self, n: int, following: int) -> bytes:
-        """Return the blank lines between two items, as in a version where the two are neighbours.
-        """
+        """Return the blank lines between two items, as in a version with them as neighbours."""
         base, ours, theirs = (
             items[position].blank if position is not None and then == position + 1 else None
             for items, position, then in zip(self._versions, self._slots[n].at,

@@ -1,14 +1,11 @@
-"""The program that plain git runs for a file that both sides changed: `merge.coord.driver`
-(`installing`).
+"""The program that git runs for a file changed on both sides: `merge.coord.driver` (`installing`).
 
 Called as `python -P -m coordinator.merging.driver BASE OURS THEIRS MARKER_SIZE PATH [LABELS]`, in
 the directory that git merges in. Writes the result into OURS, as git wants it, and ends with
 `CLEAN` or `CONFLICT`. After a fault of ours or of the machine it ends with another code. OURS is
-then unchanged, and the command in git's settings merges by `git merge-file`: nothing becomes worse
-than without coord.
+then unchanged, and the command in git's settings runs `git merge-file`, as without coord.
 
-The project's own `.gitattributes` take precedence over coord: union, no merge at all, a driver of
-its own.
+The project's own `.gitattributes` take precedence over coord: union, no merge, another driver.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """git's merge by lines, run by git itself: the edge that `merge` gets as an argument.
 
-Runs `git merge-file` on files of its own in a temporary folder. Decides nothing, and touches no
-other file.
+Runs `git merge-file` on files of its own in a temporary folder. Decides nothing, touches no other.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ class GitFailed(Exception):
 
 
 class GitMerge:
-    """`git merge-file`, with its settings. It has a folder of its own until `close` or the end of
-    `with`.
+    """`git merge-file`, with its settings. It has a folder until `close` or the end of `with`.
 
     Args:
         marker_size: how many signs a marker has.

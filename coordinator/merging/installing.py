@@ -87,8 +87,7 @@ class Place:
 
 
 def command(python: str = sys.executable) -> str:
-    """Return the command that git runs. git quotes the values of `%P` and the later placeholders.
-    """
+    """Return the command that git runs. git quotes the values of `%P` and what follows it."""
     run = shlex.quote(python).replace("%", "%%")
     return (
         f"{run} -P -m coordinator.merging.driver %O %A %B %L %P %S %X %Y; case $? in "

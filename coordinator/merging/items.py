@@ -112,8 +112,7 @@ def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
 
 
 def _rename(item: Item, several: set[str], uneven: set[str]) -> Item:
-    """Return the item identified by its text, if its name occurs in `several` places, or `uneven`
-    ones."""
+    """Return the item identified by its text, if its name is in `several` places, or `uneven`."""
     name = item.key.partition("#")[0]
     if name not in several:
         return item

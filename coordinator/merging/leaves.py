@@ -145,8 +145,8 @@ class _Import:
 
 
 def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
-    """Merge `from x import a, b`: add the names that either side added, without the names that
-    either removed. None if its form would lose a part."""
+    """Merge `from x import a, b`: add the names that either side added, without those that either
+    removed. None if its form would lose a part."""
     if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
         return None
     before = _list_names(base)
@@ -167,7 +167,7 @@ def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
 
 
 def _list_names(base: Item | None) -> list[bytes] | None:
-    """Return the earlier names of an import, empty without one; None if its form is another."""
+    """Return the earlier names of an import, empty without one; None for another form."""
     if base is None:
         return []
     parsed = _import(base.text)
@@ -175,7 +175,7 @@ def _list_names(base: Item | None) -> list[bytes] | None:
 
 
 def _join(before: list[bytes], mine: list[bytes], other: list[bytes]) -> list[bytes]:
-    """Return the names of either side, without earlier names that either side removed."""
+    """Return the names of either side, without earlier names that one removed."""
     gone = {name for name in before if name not in mine or name not in other}
     names = [name for name in mine if name not in gone]
     return names + [name for name in other if name not in gone and name not in names]
@@ -230,8 +230,7 @@ def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
 
 
 def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
-    """Merge an `if` around nothing but imports on a line each: its lines as a set. None for other
-    items."""
+    """Merge an `if` around nothing but imports, a line each, as a set of lines. None for others."""
     was = _guard(base.text) if base is not None else None
     mine, other = _guard(ours.text), _guard(theirs.text)
     if mine is None or other is None or (base is not None and was is None) or mine[0] != other[0]:

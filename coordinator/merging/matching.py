@@ -79,7 +79,7 @@ def _by_text(
 def _between(
     base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
-    """Match changed items without a name: they are like an item between the same neighbours."""
+    """Match changed items without a name: each is like an item between the same neighbours."""
     free: list[int] = []
     for position in range(len(base) + 1):
         if position < len(base) and position not in matches:
@@ -106,8 +106,7 @@ def _between(
 
 
 def renamed(item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN) -> int | None:
-    """Return the candidate that an item was renamed to; None if no candidate fits, or if two could.
-    """
+    """Return the candidate that an item was renamed to; None if none fits, or two could."""
     scored = sorted(
         ((likeness(item.text, other.text), position) for position, other in enumerate(candidates)
          if other.kind == item.kind and (other.items is None) == (item.items is None)),

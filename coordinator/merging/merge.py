@@ -80,8 +80,7 @@ def merge(
 
 
 def _take_side(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Return the side that is the merge, if a side left the file as it was, or both did the same.
-    """
+    """Return the side that is the merge, if one left the file as it was, or both did the same."""
     if ours == base:
         return theirs
     return ours if theirs in (base, ours) else None
@@ -92,8 +91,7 @@ def _is_no_text(version: bytes) -> bool:
 
 
 def _say_unread(readings: Sequence[Reading]) -> str:
-    """Return which of the versions cannot be read, so that a merge of them could not be read
-    either; otherwise empty."""
+    """Say which versions cannot be read, and so their merge cannot; otherwise empty."""
     language = readings[0].outline.language
     if language in DATA and len({reading.outline.broken for reading in readings}) > 1:
         return "not all three can be read"
@@ -252,8 +250,7 @@ def _marked(
 def _blame_items(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], read: Read,
 ) -> Segments | None:
-    """Return the items of a result, with conflicts at the items that faults name; None if these
-    cannot be found."""
+    """Return the items of a result, with conflicts where faults name one; None if unknown."""
     words = [name for fault in faults for name in fault.names]
     if not words or None in map(_form, (*versions, data)):
         return None

@@ -1,5 +1,4 @@
-"""Merging lines that git calls too near each other: pure, and tried where git's merge has
-conflicts.
+"""Merging lines that git calls too near each other, tried after git's merge had conflicts. Pure.
 
 git knows nothing of the meaning of lines, so it puts changes of neighbouring lines in conflict.
 Inside one body it is enough that no line is changed by both. These stay conflicts: overlapping
@@ -160,8 +159,7 @@ def _position(lines: Sequence[bytes], run: Sequence[bytes], position: int) -> in
 
 
 def _points(lines: Sequence[bytes]) -> bytes:
-    """Return the indent and mark of these lines, if they are whole points of a list; otherwise
-    empty."""
+    """Return the indent and mark of these lines, if they are points of a list; otherwise empty."""
     match = _BULLET.match(lines[0]) if lines else None
     if match is None or not lines[-1].endswith(b"\n"):
         return b""

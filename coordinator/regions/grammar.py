@@ -84,8 +84,7 @@ def parse(data: bytes, language: str) -> Tree:
 
 
 def match_regions(root: Node, language: str) -> list[tuple[int, Captures]]:
-    """Return the matches of the query of its regions: the number of each pattern, and its captures.
-    """
+    """Return the matches of its regions' query: the number of each pattern, and its captures."""
     _, _, anywhere, top = load(language)
     cursor = QueryCursor(top)
     cursor.set_max_start_depth(0)

@@ -12,8 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
 
-#: A token: a string, a string that is not closed, a comment, a punctuation character, or other
-#: adjacent characters.
+#: A token: a string, an unclosed string, a comment, a punctuation character, or other characters.
 _TOKEN = re.compile(
     rb'"(?:[^"\\\n]|\\[^\n])*+"|(?P<open>"(?:[^"\\\n]|\\[^\n])*+)|//[^\n]*+'
     rb'|/\*.*?(?:\*/|\Z)|[{}\[\],:]|[^\s{}\[\],:"/]++|/', re.DOTALL)

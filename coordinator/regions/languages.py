@@ -65,8 +65,7 @@ def read_queries(files: tuple[str, ...]) -> str:
 
 
 def language_of(path: str, data: bytes = b"") -> str | None:
-    """Return the language of a file by its name, otherwise by the first line of its bytes; None if
-    no row has it."""
+    """Return the language of a file by its name, or by its first line; None if no row has it."""
     name = path.rpartition("/")[2]
     for folded in (name, name.lower()):
         for row in languages().values():
@@ -80,8 +79,7 @@ def language_of(path: str, data: bytes = b"") -> str | None:
 
 
 def syntax_of(path: str) -> Syntax | None:
-    """Return the syntax of a file by its name; None if the file is Python, or its meaning is not
-    read."""
+    """Return the syntax of a file by its name; None for Python, or if its meaning is not read."""
     is_python = path.endswith((".py", ".pyi"))
     return None if is_python else _syntax_by_ending(path.rpartition(".")[2])
 

@@ -174,8 +174,7 @@ class _Text:
     def __init__(self, data: bytes, leads: Sequence[tuple[int, int]]) -> None:
         self.data = data
         self.lines = [0, *(match.end() for match in re.finditer(b"\n", data))]
-        #: Last line of a lead that is alone on its lines -> (first byte of its first line, its
-        #: start).
+        #: Last line of a lead that is alone on its lines -> (byte of its first line, its start).
         self.leads: dict[int, tuple[int, int]] = {}
         for start, end in leads:
             while end > start and data[end - 1] in b"\r\n":
@@ -199,8 +198,7 @@ class _Text:
         return len(self.data) if found < 0 else found + 1
 
     def begin(self, mark: Mark, floor: int, after: int) -> int:
-        """Return the beginning of a region, at least `floor`. A lead that begins before `after`
-        does not count."""
+        """Return the beginning of a region, at least `floor`. A lead before `after` is left out."""
         start = self.line_start(mark.start)
         if start < floor or self.data[start:mark.start].strip():
             return mark.start
@@ -213,8 +211,7 @@ class _Text:
         return start
 
     def finish(self, mark: Mark, following: int | None, limit: int) -> int:
-        """Return the end of a region, at most `limit`. `following` is the first byte of the next
-        definition."""
+        """Return the end of a region, at most `limit`. `following`: the next one's first byte."""
         end = mark.end
         if end == mark.start or self.data[end - 1] != 0x0A:
             line = min(self.line_end(end), limit)
@@ -268,8 +265,7 @@ def _takes(above: Mark, mark: Mark, nested: bool) -> bool:
 
 
 def _lay(text: _Text, marks: list[Mark], floor: int, limit: int) -> None:
-    """Set the first and last byte of each region between these two, and join consecutive regions of
-    one name."""
+    """Set the first and last byte of each region between these, and join consecutive constants."""
     after = floor
     laid: list[Mark] = []
     for position, mark in enumerate(marks):

@@ -30,8 +30,7 @@ CALLS_MAX = 20
 
 
 def read(data: bytes) -> PythonNames | None:
-    """Read the names of these bytes; None if the parser gives up on them for another reason than a
-    syntax error."""
+    """Read the names of these bytes; None if the parser gives up without a syntax error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -154,8 +153,7 @@ def _list_own(function: ast.AST) -> set[str]:
 
 
 class _Order:
-    """Walks a module as its import does. `early` has the names that are used before the module
-    binds them."""
+    """Walks a module as its import does. `early`: names used before the module binds them."""
 
     def __init__(self, tree: ast.Module, names: set[str]) -> None:
         self._names = names

@@ -1,5 +1,4 @@
-"""The one reader of source code: it parses a file's bytes once by its grammar and answers from
-that.
+"""The one reader of source code: it parses a file's bytes once by their grammar.
 
 It gives the outline, the facts for a merge (`reading`), and errors that no grammar reports. Meaning
 takes its facts from it. Keeps nothing of any file.
@@ -24,8 +23,7 @@ MARKS_MAX = 200_000
 _KINDS: tuple[MarkKind, ...] = (
     "function", "method", "class", "namespace", "constants", "block", "key", "section",
 )
-#: The fields in which a grammar keeps a wrapped node: a decorated, exported or templated
-#: definition.
+#: The fields in which a grammar keeps a wrapped (decorated, exported, templated) definition.
 _WRAPS = ("definition", "declaration", "value")
 #: The fields in which a grammar keeps the name of a statement.
 _NAMES = ("name", "left", "property", "pattern", "declarator", "type")
@@ -75,8 +73,8 @@ def read(data: bytes, language: str | None, *, nested: bool = False) -> Parsed:
 def _find_marks(
     matches: Sequence[tuple[int, Captures]],
 ) -> tuple[list[Mark], list[tuple[int, int]]]:
-    """Return the query's marks, the widest for each name, and the leads of definitions: (start,
-    end)."""
+    """Return the query's marks, the widest for each name, and the definitions' leads: (start, end).
+    """
     best: dict[tuple[int, ...], tuple[int, int, Mark]] = {}
     leads: list[tuple[int, int]] = []
     for pattern, captures in matches:
@@ -153,8 +151,7 @@ def read_for_merge(data: bytes, language: str | None) -> Reading:
 
 
 def find_errors(data: bytes, language: str | None) -> str:
-    """Return an error of these bytes that the grammar does not report; empty if there is none, or
-    if it could not be found."""
+    """Return an error of these bytes that the grammar misses; empty if none could be found."""
     if language != "python":
         return ""
     from coordinator.regions import python_names  # its import takes ms
@@ -163,8 +160,7 @@ def find_errors(data: bytes, language: str | None) -> str:
 
 
 def _body(node: Node) -> tuple[Node | None, Node | None]:
-    """Return the definition that has a body, and the body: of this node or of a node that it wraps.
-    """
+    """Return the definition with a body, and the body: of this node or of a node that it wraps."""
     inner: Node | None = node
     for _ in range(4):
         if inner is None:
@@ -178,8 +174,7 @@ def _body(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def _list_comments(inner: Node, body: Node) -> list[Node]:
-    """Return the comments above the first statement of a body. They may be outside the body's node.
-    """
+    """Return the comments above a body's first statement. They may be outside the body's node."""
     return [node for node in inner.named_children
             if "comment" in node.type and node.end_byte <= body.start_byte]
 

@@ -28,8 +28,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The beginnings of the parts of a function or a class. The text before `start` is attached to
-    it: comments, decorators.
+    """The parts of a function or a class. Comments and decorators before `start` belong to it.
 
     Attributes:
         start: its own first byte (`def`, `async`, `function`, …).

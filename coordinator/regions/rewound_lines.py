@@ -112,8 +112,7 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
 
 def _lay_out(lines: Sequence[bytes], positions: range, begins: Mapping[int, bytes],
              held: Sequence[bool]) -> Iterator[bytes]:
-    """Yield these lines of the earlier content: a region that begins there as it was, and for lines
-    outside regions `lines`."""
+    """Yield these lines of the earlier content: a region there as it was, otherwise `lines`."""
     for n, position in enumerate(positions):
         if position in begins:
             yield begins[position]

@@ -91,8 +91,8 @@ def is_of_tree(slot: str) -> bool:
 
 
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
-    """Return the place in the queue: smaller is served first. Waiting `age_step_ms` raises priority
-    by one."""
+    """Return the place in the queue, smallest first. Waiting `age_step_ms` adds 1 to the priority.
+    """
     aged = max(0, now_ms - from_iso(asked_at)) // age_step_ms
     return (-(priority + aged), asked_at)
 

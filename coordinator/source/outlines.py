@@ -38,8 +38,7 @@ class Outlines(ReaderProcess):
             protocol.DivideFile(data, language, nested), protocol.Divided).outline)
 
     def read(self, data: bytes, language: str | None) -> Reading:
-        """Return the facts of these bytes for a merge (`reader.read_for_merge`). Never raises for
-        the bytes."""
+        """Return these bytes' facts for a merge (`reader.read_for_merge`). Never raises."""
         return self._answer(data, language, unread, lambda language: self.ask(
             protocol.ReadForMerge(data, language), protocol.ForMerge).reading)
 

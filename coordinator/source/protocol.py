@@ -103,8 +103,7 @@ class Errors(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class Listed(msgspec.Struct, frozen=True, tag=True):
-    """`paths`: present files and indexed files that are gone, by path. `files`: the number of
-    present files."""
+    """`paths`: present files and indexed ones that are gone. `files`: how many are present."""
 
     paths: list[str]
     files: int

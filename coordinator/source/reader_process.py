@@ -1,5 +1,4 @@
-"""Asking the worker that reads source code: starts it, waits no longer than allowed, asks again if
-it ended, and ends it.
+"""Asking the worker that reads source code: start it, limit the wait, ask again, end it.
 
 Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
 """
@@ -16,8 +15,7 @@ import msgspec
 from coordinator.source import protocol
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
-#: How often a question is asked again that ended the worker. The same question has succeeded a
-#: moment later.
+#: How often a question is asked that ends the worker. It may succeed a moment later.
 TRIES = 2
 #: How much longer (seconds) than the asker waits the worker may take.
 GRACE_S = 1
@@ -64,8 +62,7 @@ class ReaderProcess:
         self.close()
 
     def begin(self) -> None:
-        """Start the process, if it does not run, so that the first question need not wait for it.
-        """
+        """Start the process, if it does not run, so that the first question need not wait."""
         self._worker.begin()
 
     def worker_id(self) -> int | None:

@@ -1,2 +1,1 @@
-"""Processes for work that may crash, hang or take all memory: asking a worker, and being a worker.
-"""
+"""Processes for work that may crash, hang or take all memory: asking a worker, and being one."""

@@ -2,8 +2,7 @@
 
 A command that asks a worker once would pay for the start of an interpreter, and for importing all
 its own modules again, only so that the fault of a grammar ends another process. Its fork is another
-process, too. Only for a command without other threads: a lock that another thread holds would never
-be released in the child.
+process, too. Only for a command without other threads: the child never gets their locks.
 """
 
 from __future__ import annotations

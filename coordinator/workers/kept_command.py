@@ -41,8 +41,7 @@ class Ended(NamedTuple):
 
 def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: float,
         unwanted: Callable[[], bool]) -> Ended:
-    """Run it with `sh -c`, its output appended to `log`, for at most `seconds`. End it as soon as
-    `unwanted()`.
+    """Run it with `sh -c`, output appended to `log`, for at most `seconds`, or until `unwanted()`.
 
     Raises:
         OSError: it cannot be started.

@@ -57,8 +57,7 @@ class Running:
         self.exited.set()
 
     def finish(self) -> int:
-        """After `exited`: end the processes left in its group, and return its exit code (-N: signal
-        N)."""
+        """After `exited`: end the rest of its group, and return its exit code (-N: signal N)."""
         if self._process.returncode is None:
             _signal(self.pid, signal.SIGKILL)
             self._process.wait()
@@ -86,8 +85,7 @@ def _signal(group: int, number: int) -> None:
 
 
 def mark(pid: int) -> str | None:
-    """Return a mark that distinguishes this process from a later one with its number: boot and
-    instant of its start.
+    """Return a mark of this process that no later one with its number has: boot and start.
 
     None if there is no such process.
     """
@@ -150,8 +148,7 @@ def unrecorded(agent: str, socket: str) -> int | None:
 
 
 def _members(group: int) -> list[int]:
-    """Return the living processes of a group. Without /proc, return the group's number if it
-    answers at all."""
+    """Return the living processes of a group. Without /proc, the group's number if it answers."""
     if not Path("/proc/self/stat").exists():
         try:
             os.killpg(group, 0)

@@ -1,5 +1,4 @@
-"""Asking a worker process: starts it with the first question, waits for an answer within a time,
-and ends it.
+"""Asking a worker process: starts it with the first question, limits the wait, ends it.
 
 Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
 Knows nothing of the questions.

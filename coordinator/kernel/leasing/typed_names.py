@@ -1,8 +1,7 @@
 """Names typed in a folder below the root, and their form relative to the root, which is printed.
 
 Owns the step between the two, by the letters alone: the disk is not looked at. `words` owns the
-prefix `:/` itself (`resource_names.from_root`), because rooms that may not import the kernel write
-it, too.
+prefix `:/` itself (`resource_names.from_root`), for rooms without the kernel.
 """
 
 from __future__ import annotations

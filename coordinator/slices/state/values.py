@@ -251,8 +251,7 @@ def check_token(key: Resource, blockers: Blockers, given: int | None) -> int | N
 
 
 def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> Refusal:
-    """Return VERSION_CHANGED for a key, with its present value, and the difference from the value
-    that was read."""
+    """Return VERSION_CHANGED for a key, with its present value, and what changed."""
     now = row.version if row is not None else 0
     by = f", written by {row.written_by}" if row is not None else ""
     seen = tx.first(StateRow, "state_at", key.scope, version)

@@ -51,8 +51,7 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
     operator_only: ClassVar[bool] = False
 
     def for_people(self) -> bool:
-        """Whether only a person may ask it. An agent may not, with its token or without one, from a
-        process of its session."""
+        """Whether only a person may ask it. No agent may, with or without its token."""
         return False
 
     @classmethod
