@@ -111,7 +111,7 @@ def _describe_merge(done: Merged) -> dict[str, Any]:
 
 
 def _bytes(typed: str) -> bytes:
-    """A file's bytes.
+    """Return a file's bytes.
 
     Raises:
         Refusal: INVALID, LIMIT, STORAGE.

@@ -35,7 +35,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     says: list[str]
     """What it does, one sentence each."""
     text: str
-    """The text that a person reads."""
+    """The text for a person."""
 
 
 @command("trust")
@@ -113,7 +113,7 @@ def heed(root: Path, name: str) -> None:
 
 
 def untrusted(root: Path) -> Iterator[Subject]:
-    """The parts of this repository that nobody has trusted yet.
+    """Yield the parts of this repository that are not trusted yet.
 
     Raises:
         Refusal: INVALID, STORAGE: it cannot be read.

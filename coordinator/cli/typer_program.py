@@ -38,7 +38,7 @@ class DeclaredGroup(TyperGroup):
     format_help = DeclaredCommand.format_help
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is typed first.
+        """Return the command that is typed first.
 
         Raises:
             UnknownCommandError: there is none of that name.
@@ -50,7 +50,7 @@ class DeclaredGroup(TyperGroup):
 
 
 def find_name(context: Any) -> str:
-    """The words by which a command was reached."""
+    """Return the words by which a command was reached."""
     path: str = context.command_path
     return path.partition(" ")[2]
 
@@ -105,7 +105,7 @@ def make_callback(command: Command, *, of_group: bool = False) -> Callable[..., 
 
 
 def _make_place(parameter: Parameter) -> Place:
-    """A parameter, as Typer declares one."""
+    """Return a parameter as Typer declares it."""
     kind: Any = parameter.type
     default = parameter.default
     if parameter.choices:

@@ -25,7 +25,7 @@ from coordinator.words.texts import counted
 
 
 def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
-    """The profiles that a person named, or all that are installed and can be wired."""
+    """Return the profiles that a person named, or all installed ones that can be wired."""
     for name in names:
         heed(root, name)
     found_profiles = [load(name, root) for name in names]
@@ -196,14 +196,14 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
 
 
 def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[str]:
-    """The agents that are wired, beside these; `here`: in this repository, not for all of them."""
+    """Return the other wired agents. `here`: in this repository, not for all of them."""
     wirer = Wirer(StateDir(root), Path.home())
     return [profile.name for profile in profiles(root, broken=False)
             if profile.wire and profile.name not in but and wirer.is_wired(profile, here=here)]
 
 
 def _find_hooks(root: Path) -> list[git_hooks.Hook]:
-    """The hooks that git runs in this clone; empty if git cannot be asked."""
+    """Return the hooks that git runs in this clone; empty if git cannot be asked."""
     try:
         return git_hooks.find_hooks(root)
     except Refusal:
@@ -211,7 +211,7 @@ def _find_hooks(root: Path) -> list[git_hooks.Hook]:
 
 
 def _lacking(root: Path) -> list[git_hooks.Hook]:
-    """The hooks that `guard_in` would ask about."""
+    """Return the hooks that `guard_in` would ask about."""
     found_hooks = _find_hooks(root)
     return [] if not found_hooks or git_hooks.shared(root, found_hooks) else [
         hook for hook in found_hooks if hook.state() != "guarded"]

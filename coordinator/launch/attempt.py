@@ -53,11 +53,11 @@ class Limits:
     stall_s: float
     grace_s: float
     rest_s: float = 5.0
-    """Between two tries when the model failed; doubled each time."""
+    """The pause between two tries when the model failed (seconds); doubled each time."""
 
     @property
     def beat_s(self) -> float:
-        """Between two heartbeats: leases are renewed well before they end."""
+        """The time between two heartbeats: leases are renewed well before they end."""
         return min(5.0, self.ttl_s / 4)
 
     @property
@@ -230,7 +230,7 @@ class _Watch:
         return self._hooked
 
     def look(self) -> tuple[How, str, float] | None:
-        """The reason to end the process, if any: how, why, and how much grace it has."""
+        """Return the reason to end the process, if any: how, why, and its grace time."""
         limits, now = self._limits, time.monotonic()
         if self._signs.moved():
             self._moved_at, self._moves = now, True
@@ -276,7 +276,7 @@ class _Watch:
 
 
 def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
-    """The environment of the agent's process, so that `coord` there acts for it."""
+    """Return the environment of the agent's process, so that `coord` there acts for it."""
     mine = {k: v for k, v in clean_environment().items()
             if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
     return mine | {

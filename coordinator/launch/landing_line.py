@@ -36,6 +36,6 @@ class LandingLine(Generic[W]):
                 self._changed.notify_all()
 
     def behind(self, work: W) -> list[W]:
-        """The works behind it in the queue now."""
+        """Return the works behind it in the queue now."""
         with self._changed:
             return [item for item in self._line if item is not work]

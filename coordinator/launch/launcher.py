@@ -254,22 +254,22 @@ class Launcher(LaunchState):
         return self.done
 
     def drain(self) -> None:
-        """No new claims; what runs is finished."""
+        """Claim no more tasks, and finish the running ones."""
         self.draining.set()
 
     def stop(self) -> None:
-        """End every agent now; its changes are flagged."""
+        """End every agent now. Its changes are flagged."""
         self.draining.set()
         self.hard.set()
 
     def counts(self) -> dict[str, int]:
-        """The backlog by state, as it is now."""
+        """Return the present backlog by state."""
         return self.operator.call(rq.Tasks(limit=1)).counts
 
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
-        """The result of the launch; ends the run's record."""
+        """Return the result of the launch, and end the run's record."""
         text = self.isolation.end() if self.isolation is not None else ""
         if text:
             self.trouble(text)
@@ -292,7 +292,7 @@ class Launcher(LaunchState):
 
 
 def _check_wired(root: Path, profile: Profile) -> None:
-    """An agent with hooks is launched with them, or not at all."""
+    """Check that the profile's hooks are wired: without them its agents are not launched."""
     if profile.wire and not Wirer(StateDir(root), Path.home()).is_wired(profile):
         raise Refusal(
             Code.INVALID, f"The hooks of {profile.name} are not wired in this repository, so its "

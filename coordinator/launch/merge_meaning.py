@@ -46,7 +46,7 @@ class MergeMeaning:
 
     def misfits(self, git: Git, tip: str, changes: Sequence[Entry], moved: Sequence[Entry],
                 merged: Mapping[str, Entry], inside: Callable[[str], str | None]) -> list[str]:
-        """Sentences on what does not fit.
+        """Return a sentence for each misfit.
 
         Args:
             tip: the target's commit.

@@ -51,11 +51,11 @@ class Outlives:
 
     @property
     def pid(self) -> int | None:
-        """Its process number; None if it could not be started."""
+        """Its process id; None if it could not be started."""
         return self._process.pid if self._process is not None else None
 
     def over(self) -> None:
-        """The launch has come to its end: there is nothing to be tidied up."""
+        """Tell it that the launch has ended, so that there is nothing to tidy up."""
         if self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.communicate(_OVER)

@@ -137,7 +137,7 @@ def make(client: Client, before: Before, course: Course) -> Report:
 
 def _split_closed(tasks: Sequence[rq.Task], before: Before
                   ) -> tuple[list[rq.Task], list[rq.Task]]:
-    """The tasks that were over before the launch, and all others."""
+    """Return the tasks that were over before the launch, and all others."""
     return ([task for task in tasks if task.task in before.closed],
             [task for task in tasks if task.task not in before.closed])
 
@@ -147,7 +147,7 @@ def _list_done(tasks: Sequence[rq.Task], without: Collection[str]) -> list[str]:
 
 
 def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str], bool]:
-    """A line for each task that is left to be done; whether one is ready and kept from starting."""
+    """Return a line for each task that is left, and whether a ready one is kept from starting."""
     left: list[str] = []
     barred = False
     for task in tasks:
@@ -164,14 +164,14 @@ def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str],
 
 
 def _unverified(client: Client, done: Collection[str]) -> list[str]:
-    """The tasks among these that wait for a verification, if a command is in force."""
+    """Return those of these tasks that wait for a verification, if a command is in force."""
     verification_list = client.call(rq.Verifications(limit=1))
     return [finished_work.task for finished_work in verification_list.left if finished_work.task
             in done] if verification_list.command else []
 
 
 def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
-    """Work that did not land, each with the review that waits.
+    """Return work that did not land, each with its waiting review.
 
     Raises:
         Refusal: the coordinator cannot be asked.
@@ -187,7 +187,7 @@ def _sum(counts: Sequence[N | None]) -> N | None:
 
 
 def all_tasks(client: Client) -> list[rq.Task]:
-    """The whole backlog."""
+    """Return the whole backlog."""
     tasks: list[rq.Task] = []
     after = 0
     while True:
@@ -199,7 +199,7 @@ def all_tasks(client: Client) -> list[rq.Task]:
 
 
 def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:
-    """The present end of the log."""
+    """Return the number of the log's last event."""
     items = ask(rq.Events(tail=True, limit=1)).items
     return int(items[-1].seq) if items else 0
 

@@ -91,7 +91,7 @@ class Verification:
         self._may_land.update(self._tree(would_land) for would_land in batch[:good])
 
     def landed(self, commit: str) -> None:
-        """This is the target's tip now."""
+        """Record that this is the target's tip now."""
         self._landed = commit
 
     def last_word(self) -> str:

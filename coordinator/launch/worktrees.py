@@ -35,7 +35,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The branch as a person calls it."""
+        """The branch's name for a person."""
         return self.ref.removeprefix("refs/heads/")
 
 
@@ -50,12 +50,12 @@ class Workplace:
 
     @property
     def ref(self) -> str:
-        """Its branch in full."""
+        """The branch's full name."""
         return f"refs/heads/{self.branch}"
 
 
 def find_target(root: Path) -> Target:
-    """The branch that is checked out at `root`.
+    """Return the branch that is checked out at `root`.
 
     Raises:
         Refusal: INVALID: no git, no commit yet, no branch.
@@ -106,7 +106,7 @@ class Worktrees:
         self._lock = threading.Lock()
 
     def make(self, agent: str) -> Workplace:
-        """A new worktree for this agent, at the tip.
+        """Make a worktree for this agent, at the tip.
 
         Raises:
             Refusal: STORAGE.
@@ -128,7 +128,7 @@ class Worktrees:
             yield self.folder / f"{agent}.{number}"
 
     def tip(self) -> str:
-        """The commit that the target is at now.
+        """Return the target's present commit.
 
         Raises:
             Refusal: VERSION_CHANGED: the branch is gone.
@@ -220,7 +220,7 @@ def in_submodules(work: Workplace) -> list[str]:
 
 
 def left_by(target: Target, folder: Path) -> list[Workplace]:
-    """The worktrees in the folder of a run that died."""
+    """Return the worktrees in the folder of a run that died."""
     workplaces = []
     for top in sorted(folder.glob("*")):
         if (top / ".git").is_file():
@@ -267,7 +267,7 @@ def _kept(why: str) -> Refusal:
 
 
 def record(git: Git, tree: str, parents: list[str], message: str) -> str:
-    """A commit of this tree, by the person whom git is set up for; its id.
+    """Make a commit of this tree, by git's configured person, and return its id.
 
     Raises:
         GitError: the disk refused.

@@ -83,7 +83,7 @@ class HunkPane(VerticalScroll):
             self.query_one(f"#hunk-{hunk.number}", Static).update(self._drawn(hunk))
 
     def on_resize(self) -> None:
-        """Two columns are as wide as the pane."""
+        """Make two columns as wide as the pane."""
         if self.beside:
             self.redraw()
 

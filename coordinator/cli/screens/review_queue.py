@@ -79,7 +79,7 @@ class ReviewQueue(SessionApp[None]):
         self.by_file = False  # a file or a hunk is chosen; otherwise the whole review
 
     def compose(self) -> ComposeResult:
-        """The list, the difference, the last message, the keys."""
+        """Lay out the list, the difference, the last message, the keys."""
         yield OptionList(id="reviews")
         yield HunkPane(id="pane")
         yield Static(id="said")
@@ -168,7 +168,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ choosing
 
     async def action_step_review(self, by: int) -> None:
-        """The next review, or the one before."""
+        """Show the next review, or the one before."""
         if self.rows:
             listed = self.query_one("#reviews", OptionList)
             listed.highlighted = (self._find_position() + by) % len(self.rows)
@@ -176,7 +176,7 @@ class ReviewQueue(SessionApp[None]):
             await self._show(self.rows[self._find_position()].review)
 
     async def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
-        """The row that is lit is the one that is shown, and judged."""
+        """Show the highlighted row. Verdicts are on it."""
         lit = self._lit()
         if lit is not None and (self.shown is None or self.shown.review != lit):
             self.by_file = False
@@ -188,13 +188,13 @@ class ReviewQueue(SessionApp[None]):
             listed.highlighted).id
 
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Chosen in the list, with Enter or the mouse."""
+        """Show the row that is chosen with Enter or the mouse."""
         self.by_file = False
         await self._show(event.option.id)
         self.query_one(HunkPane).focus()
 
     def action_whole(self) -> None:
-        """The verdict is on the whole review again."""
+        """Choose the whole review for the verdict again."""
         self.by_file = False
         pane = self.query_one(HunkPane)
         pane.choose(None)
@@ -232,7 +232,7 @@ class ReviewQueue(SessionApp[None]):
         (pane.scroll_page_down if by > 0 else pane.scroll_page_up)(animate=False)
 
     def action_view(self) -> None:
-        """Below each other, or side by side."""
+        """Switch between lines below each other, and two columns."""
         pane = self.query_one(HunkPane)
         pane.beside = not pane.beside
         pane.redraw()
@@ -279,7 +279,7 @@ class ReviewQueue(SessionApp[None]):
         return False
 
     async def changed(self, review: rq.Review) -> None:
-        """Look again."""
+        """Show the new state."""
         await self._refresh(review.review)
 
     async def action_edit(self) -> None:
@@ -339,7 +339,7 @@ class ReviewQueue(SessionApp[None]):
         await self.push_screen(Page(f"{row.review}: what happened", story(row, task)))
 
     async def action_keys(self) -> None:
-        """All keys."""
+        """Show all keys."""
         await self.push_screen(Page("keys", Text(KEYS_OF_QUEUE)))
 
     # ------------------------------------------------------------ asking
@@ -373,7 +373,7 @@ class ReviewQueue(SessionApp[None]):
 
 
 def _line(row: rq.Review, now_ms: int) -> Text:
-    """A review in the list."""
+    """Return a review's line in the list."""
     task = f"{row.task}  " if row.task else ""
     line = Text(f"{row.review:<6} {ago(row.opened_at, now_ms):<12} ", no_wrap=True,
                 overflow="ellipsis")

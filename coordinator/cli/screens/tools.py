@@ -105,13 +105,13 @@ def _ask_version(*words: str, at: Path) -> str | None:
 
 
 def _tree(place: Path) -> Path:
-    """The nearest directory above that is there."""
+    """Return the nearest existing directory above."""
     return next((path for path in place.parents if path.is_dir()), Path("/"))
 
 
 @contextmanager
 def _files(name: str, **contents: bytes | None) -> Iterator[dict[str, Path]]:
-    """Contents as files, each called like the one that it is of."""
+    """Write each side to a file with the original's name, and yield the files."""
     with tempfile.TemporaryDirectory(prefix="coord-review-") as folder:
         result = {}
         for side, data in contents.items():
