@@ -207,7 +207,7 @@ def confirm(question: str) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """A reply as indented JSON; what could deceive on a terminal is escaped."""
+    """Print a reply as indented JSON. Characters that could deceive on a terminal are escaped."""
     plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(texts.in_json(plain) + "\n")
 
@@ -277,7 +277,7 @@ def carry_out(body: Body, **values: Any) -> None:
                 try:
                     reply = session.call(request, key=once)
                 except Refusal as refusal:
-                    if session._wire.failed:  # what could not be started is not tried again
+                    if session._wire.failed:  # a failed start is not tried again
                         session._wire.autostart = False
                     request = asking.throw(refusal)
                 else:

@@ -24,7 +24,7 @@ NARROWEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The styles of a difference. `removed_part`, `added_part`: what changed within a line."""
+    """The styles of a difference. `removed_part`, `added_part`: changes within a line."""
 
     removed: str = "red"
     added: str = "green"
@@ -75,7 +75,7 @@ def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -
 
 
 def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
-    """A difference in two columns, `width` wide in all: what changed, and some lines around."""
+    """Return a difference in two columns, `width` wide in all: the changes, and lines around."""
     head, hunks = split(diff)
     texts = head_lines(head, look)
     for hunk in hunks:
@@ -107,7 +107,7 @@ def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
 class Syntax:
     """The colours of a hunk's words, by the language of its file.
 
-    A hunk begins in the middle of a file: what began before (a long string) is not known.
+    A hunk begins in the middle of a file, so an earlier beginning, as of a long string, is unknown.
     """
 
     def __init__(self, path: str, hunk: Hunk, theme: str = "ansi_dark") -> None:

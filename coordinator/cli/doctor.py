@@ -109,7 +109,7 @@ def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq
 
 
 def _list_git_problems(root: Path, problems: list[str]) -> list[str]:
-    """A guard of commits that was replaced, and locks of git's index that nobody removes."""
+    """Report a replaced guard of commits, and orphaned locks of git's index."""
     from coordinator.wiring import git_hooks, git_repository
 
     result = [f"git's index is locked by a git that has ended, so others fail: rm "
@@ -166,8 +166,8 @@ def _say(name: str, text: str, indent: int = 13) -> None:
 
 
 def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]:
-    """The settings, `section.key`, whose value in the file differs from the one in force. A value
-    set by the environment of the coordinator, or of this command, is no problem."""
+    """Return the settings, `section.key`, whose value in the file differs from the one in force. A
+    value set by the environment of the coordinator, or of this command, is no problem."""
     try:
         now = settings.load(root)
     except Refusal as refusal:

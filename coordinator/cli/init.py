@@ -82,7 +82,7 @@ class _Asked(NamedTuple):
 
 
 def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
-    """Do what was asked, print it, and return it. `asks`: a person may be asked about shims."""
+    """Carry out the command, print and return its result. `asks`: ask a person about shims."""
     agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt = asked
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
@@ -216,7 +216,7 @@ def _lacking(root: Path) -> list[str]:
 
 
 def _prepare(root: Path) -> list[str]:
-    """Make what does not exist yet. Returns what was made."""
+    """Make the missing files and folders, and return them."""
     state = StateDir(root)
     made = _lacking(root)
     load(root)  # wrong settings are reported before anything is made

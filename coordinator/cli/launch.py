@@ -193,7 +193,7 @@ def _on_signals(launcher: Launcher, screen: _Screen) -> None:
 
     def hung_up(number: int, frame: FrameType | None) -> None:
         screen.unheard()
-        launcher.drain()  # nor can anybody press Ctrl-C there
+        launcher.drain()  # nor can a person press Ctrl-C there
 
     screen.nobody_listens = launcher.drain
     signal.signal(signal.SIGINT, interrupted)

@@ -1,6 +1,6 @@
-"""The entry point of `coord`: gathers the commands and turns whatever happens into an exit code."""
+"""The entry point of `coord`: gathers the commands and turns every result into an exit code."""
 
-# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to tell yet)
+# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to report yet)
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)

@@ -1,6 +1,6 @@
 """`coord merge-file` and `coord merge-driver`: the merge by region, for a person and for git.
 
-Ask no coordinator, and start none: what a merge comes to follows from three texts.
+They ask no coordinator, and start none: the result of a merge follows from three texts.
 """
 
 from __future__ import annotations

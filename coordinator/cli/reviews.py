@@ -222,7 +222,7 @@ def _print_verdict(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
 
 
 def _rest(review: str) -> str:
-    """The names of what a verdict on a part has left. A renamed file may be in both."""
+    """Return the names that a verdict on a part has left. A renamed file may be in both."""
     try:
         names = [path(file.path) for file in ask(rq.ReviewShow(review=review)).files]
     except Refusal:  # the verdict holds, even if this question fails

@@ -41,7 +41,7 @@ def show_status(**values: Any) -> None:
 
 def _watch(events: int) -> None:
     """Redraw in place each second until `q` or Ctrl-C. A stopped coordinator is not started again,
-    because somebody meant to stop it. The screen continues if another command starts it."""
+    because a person meant to stop it. The screen continues if another command starts it."""
     console = out()
     if not console.is_terminal and not sys.stdout.isatty():
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")

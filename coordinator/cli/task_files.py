@@ -163,7 +163,7 @@ HEAD = """\
 # A field that you take out has its default again. Leave all as it is to change nothing.
 """
 FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
-#: How often a change is sent again because something else of the task has changed.
+#: How often a change is sent again because another field of the task has changed.
 TRIES = 5
 
 

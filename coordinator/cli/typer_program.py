@@ -1,7 +1,7 @@
 """The program that Typer parses, made from the declared commands (`commands/signatures.py`).
 
-Typer is read in for what is seldom typed: help, mistakes, and commands that pass options on. The
-pages of help are our own (`commands/help_pages.py`), so they are the same with each Typer.
+Typer is imported only for rare lines: help, mistakes, and commands that pass options on. The pages
+of help are our own (`commands/help_pages.py`), so they are the same with each Typer.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def do_nothing() -> None:
 
 
 def make_callback(command: Command, *, of_group: bool = False) -> Callable[..., Any]:
-    """A function with the signature that Typer reads, which carries out the command. `of_group`:
-    unless one of the commands below it is meant."""
+    """Make a function with the signature that Typer reads, which carries out the command.
+    `of_group`: unless one of the commands below it is meant."""
     def callback(context: typer.Context | None = None, **values: Any) -> Any:
         if context is not None and context.invoked_subcommand is not None:
             return None

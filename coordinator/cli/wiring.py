@@ -253,13 +253,13 @@ def _show(text: str, whole: bool, yes: bool) -> None:
 
 
 def _is_alone(yes: bool) -> bool:
-    """Whether nobody agreed in advance and nobody can be asked."""
+    """Whether no person agreed in advance and none can be asked."""
     return not yes and not sys.stdin.isatty()
 
 
 def _show_all(plans: Plans, guarded: Sequence[git_hooks.Hook], whole: bool,
               remove: bool = False) -> None:
-    """Show all changes if nobody can be asked, not only the first.
+    """Show all changes if no person can be asked, not only the first.
 
     Raises:
         Refusal: INVALID, if there are changes that nobody only wanted to see (`whole`).
@@ -294,7 +294,7 @@ def _agreed(what: str, files: int, remove: bool = False) -> bool:
 
 
 def live(root: Path, profile: Profile) -> str | None:
-    """Check that a hook of this profile really reaches the coordinator. Returns what is wrong, or
+    """Check that a hook of this profile really reaches the coordinator. Return the problem, or
     None."""
     state = StateDir(root)
     assert profile.hooks is not None

@@ -85,7 +85,7 @@ class AgentWorker(threading.Thread):
 
     @property
     def last_line(self) -> str:
-        """What its program said or did last."""
+        """The last words or action of its program."""
         log, shown = self._log, self._shown
         if self._seat.taken:
             return "taken over by a person"
@@ -222,7 +222,7 @@ class AgentWorker(threading.Thread):
         it has not), and the session that continues."""
         launch, task, visitor = self.launch, post.claimed.task, self._seat.take()
         if visitor is None:
-            return None, session  # who asked has gone away again
+            return None, session  # the person has gone away again
         person, began = visitor.process, time.monotonic()
         heard = self._session_heard()
         try:
@@ -406,7 +406,7 @@ class AgentWorker(threading.Thread):
         return "given back", f"it is {told_state(now.state)}"
 
     def _clear_table(self, ok: bool, output: str) -> None:
-        """Whatever the ended process still holds or waits for in this agent's name is ended too."""
+        """End the leases and places in queues that the ended process has in this agent's name."""
         try:
             mine = self._enrolment.row()
         except Refusal as refusal:

@@ -68,10 +68,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended, why in words, and its exit code; what its stream told, if it has one.
+    """How a process ended, why in words, and its exit code; the facts of its stream, if it has one.
 
     `ok`: it says that it did its task. `model`: not the agent failed, but its model or the model's
-    server. `unhooked`, whatever else went wrong: no hook saw what it did. `changed`: whether it
+    server. `unhooked`, whatever else went wrong: no hook saw its work. `changed`: whether it
     changed any of its task's files; None if the task names none, or too many to compare.
     """
 
@@ -170,7 +170,7 @@ class _Watch:
         self._closed_at: float | None = None
 
     def told(self) -> Told | None:
-        """What its stream has told so far."""
+        """The facts of its stream so far."""
         return self._stream.poll() if self._stream is not None else None
 
     def may_be_taken_over(self) -> bool:
@@ -256,7 +256,7 @@ class _Watch:
         except Refusal as refusal:
             if refusal.code in LOST:
                 return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
-        # The words must differ from beat to beat: that is what tells moving from being alive.
+        # The words must differ from beat to beat: this distinguishes moving from being alive.
         text = (message.doing if message is not None else last_line(self._log))[:200]
         progress = f"{text} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
         renewal = self._claim.renewed(progress if self._moves else None, now - self._moved_at)

@@ -73,7 +73,7 @@ class CheckoutUpdate:
                     file.write(MARK + f"pid {os.getpid()}\n".encode())
                 break
             except FileExistsError:
-                if self._is_ours():  # and it is our turn: who took it is dead
+                if self._is_ours():  # and it is our turn: its process is dead
                     break
                 if time.monotonic() > deadline:
                     raise in_use(

@@ -95,7 +95,7 @@ def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
             for folder in goal.parents:
                 if folder == place:
                     break
-                with contextlib.suppress(OSError):  # something else is in it
+                with contextlib.suppress(OSError):  # it has other content
                     folder.rmdir()
 
 
@@ -299,7 +299,7 @@ def uncommitted(target: Target) -> int:
 
 
 def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
-    """Remove the worktrees that a dead run left. Those that hold something stay; returns them."""
+    """Remove the worktrees that a dead run left. Those with work of their own stay: return them."""
     folder = state.worktrees / run
     if not folder.is_dir():
         return []

@@ -1,5 +1,4 @@
-"""What the agents of one launch share while they work: draining, stopping, the end, and the
-attempts.
+"""The state that the agents of one launch share: draining, stopping, the end, and the attempts.
 
 launcher.py starts and ends agents, and agent_worker.py does their work.
 """

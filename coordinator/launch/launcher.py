@@ -42,7 +42,7 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 
 
 class Landing(NamedTuple):
-    """Where agents work, and how their work gets to the branch.
+    """The agents' places of work, and the way of their work to the branch.
 
     Attributes:
         isolated: each agent works in a git worktree of its own, and what it did has to land.
@@ -67,7 +67,7 @@ class Launcher(LaunchState):
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
 
-        `expects_verdicts` tells whether somebody is about to settle reviews: then work that waits
+        `expects_verdicts` returns whether a person is about to settle reviews: then work that waits
         for a verdict keeps the launch running.
 
         Raises:
@@ -202,8 +202,8 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """Import the tasks of this file once: what an earlier launch has imported is not added
-        again. Of two launches at once, one counts as earlier."""
+        """Import the tasks of this file once: an earlier launch's imports are not added again. Of
+        two launches at once, one counts as earlier."""
         with (self.state.runs / "import.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._import_in_turn(text, form, path)

@@ -1,4 +1,4 @@
-"""Ending the agents of a dead launcher and flagging what they changed.
+"""Ending the agents of a dead launcher and flagging their changes.
 
 The next launch does this. So does, at once, a process that each launch starts beside itself: a
 shell that waits for the end of a pipe, which the kernel closes however the launcher dies. Only then

@@ -106,8 +106,8 @@ def _entries(place: Path, enough: int | None = None) -> Iterator[str]:
 def _facts(path: str) -> tuple[int, ...]:
     """The facts that tell one state of a file from another; empty if there is no file.
 
-    The kernel sets the time of the last change of state (ctime) itself. So it shows also what does
-    not change the time of writing: a rename, `chmod`, a link, times set back. A directory's times
+    The kernel sets the time of the last change of state (ctime) itself. So it also shows changes
+    that keep the time of writing: a rename, `chmod`, a link, times set back. A directory's times
     depend on its entries, which are compared themselves. A write through a link changes its target.
     """
     try:

@@ -1,4 +1,4 @@
-"""The result of a launch: its tasks, its attempts, and what the coordination did meanwhile."""
+"""The result of a launch: its tasks, its attempts, and the coordination meanwhile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 class LandedWork(msgspec.Struct, kw_only=True):
-    """A task whose work has landed: the commit that the target was at then, and its paths."""
+    """A task whose work has landed: the target's commit then, and its paths."""
 
     task: str
     commit: str
@@ -70,7 +70,7 @@ class Report(msgspec.Struct, kw_only=True):
     reviews: int
     orphans_stopped: int
     tasks: dict[str, int]
-    by_others: list[str]  # those of them that are done, and no agent of this launch did
+    by_others: list[str]  # tasks that are done, and by no agent of this launch
     open: list[str]
     barred: bool  # a review keeps one of these from beginning
     complete: bool

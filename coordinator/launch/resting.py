@@ -1,7 +1,7 @@
 """When a launched agent rests, and for how long: its model failed, or its provider's limit is
 reached.
 
-The coordinator decides what becomes of its task meanwhile (`slices/backlog/limit_reached`).
+The coordinator decides about its task meanwhile (`slices/backlog/limit_reached`).
 """
 
 from __future__ import annotations

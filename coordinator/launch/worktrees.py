@@ -193,8 +193,8 @@ class Worktrees:
 
 
 def in_submodules(work: Workplace) -> list[str]:
-    """Submodules, from the top, in which something was written. A worktree has an empty folder of
-    each, and git does not look into it. For a filled one: what was not committed there.
+    """Return the submodules, from the top, that were written to. A worktree has an empty folder of
+    each, and git does not look into it. In a filled one, uncommitted changes count.
 
     Raises:
         GitError
@@ -231,8 +231,8 @@ def left_by(target: Target, folder: Path) -> list[Workplace]:
 
 
 def gather(work: Workplace, message: str) -> str:
-    """All that the agent left, as a commit on its branch: its own commits, and on top of them what
-    it did not commit. The commit that its branch began at, if there is nothing.
+    """Commit the agent's uncommitted work on its branch, on top of its own commits, and return the
+    tip. Without any work, it is the commit that its branch began at.
 
     Raises:
         Refusal: INVALID: unresolved conflicts, or it left its branch behind; STORAGE.

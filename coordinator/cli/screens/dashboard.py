@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What the next `y` does."""
+    """The action of the next `y`."""
 
     said: str
     request: rq.Request[Any]

@@ -1,8 +1,8 @@
 """The parts that every full screen shares: a session with the coordinator, a status line, verdicts
 that can be undone, and pages of text.
 
-A page of text covers the screen until one of the usual keys closes it. Each screen decides itself
-what it shows and which keys it takes.
+A page of text covers the screen until one of the usual keys closes it. Each screen decides its
+content and its keys.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Page(ModalScreen[None]):
 
 
 class LogPage(Page):
-    """What the launched agents of a task say and do, continuously."""
+    """The output of a task's launched agents, continuously."""
 
     def __init__(self, task: str, root: Path) -> None:
         super().__init__(f"log of {task}", Text("No launched agent has worked on it yet."))

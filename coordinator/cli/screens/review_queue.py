@@ -1,7 +1,7 @@
-"""The queue of reviews on a terminal: what waits, the difference, and a verdict by a key.
+"""The queue of reviews on a terminal: the waiting ones, the difference, and a verdict by a key.
 
-Owns the keys, and what is chosen: a whole review, a file, or a hunk. Verdicts are the operations
-that the commands use (`requests.ReviewDecide`); nothing is decided here.
+Owns the keys, and the choice: a whole review, a file, or a hunk. Verdicts are the operations that
+the commands use (`requests.ReviewDecide`); nothing is decided here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVERY_S = 3.0
 
 
 class ReviewQueue(SessionApp[None]):
-    """Work through what waits for a verdict."""
+    """Work through the reviews that wait for a verdict."""
 
     CSS = """
     Screen { layout: vertical; }
@@ -311,7 +311,7 @@ class ReviewQueue(SessionApp[None]):
         before = _stamp(place)
         refused = None
         with self.suspend():
-            try:  # in here: what leaves this block on its own leaves the screen suspended
+            try:  # in here: an error that leaves this block leaves the screen suspended
                 code = run(place, file)
             except Refusal as refusal:
                 refused = refusal
@@ -329,7 +329,7 @@ class ReviewQueue(SessionApp[None]):
             self._say_choice()
 
     async def action_story(self) -> None:
-        """Show the agent's task, what happened, and its last words."""
+        """Show the agent's task, its story, and its last words."""
         row = self.shown
         if row is None:
             return
@@ -345,7 +345,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ asking
 
     async def _look_again(self) -> None:
-        """Load what others have opened or decided meanwhile. The visible review stays as it is."""
+        """Load reviews that others have opened or decided meanwhile. The visible one stays."""
         if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
             return
         try:

@@ -55,7 +55,7 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
 
 
 def _chosen(where: Path) -> bool:
-    """Whether anybody has said which editor: git's own word would be `vi`."""
+    """Whether an editor is configured: git's own default would be `vi`."""
     return any(os.environ.get(name) for name in ("GIT_EDITOR", "VISUAL", "EDITOR")) or (
         _ask_version("git", "config", "core.editor", at=where) is not None)
 
