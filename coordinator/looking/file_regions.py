@@ -183,7 +183,7 @@ class FileRegions:
         names = changed(was, old, now, new)
         return names, names is None or _outward(path, names, was, old, now, new)
 
-    def found(self, path: str, data: bytes, name: str) -> Region | None:
+    def find_region(self, path: str, data: bytes, name: str) -> Region | None:
         """Return the region of this name, even inside of functions; None if no region has it."""
         return find(self.outline(path, data), name) or self._nested(path, data, name)
 
@@ -250,7 +250,7 @@ def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: 
     return False
 
 
-def joined(path: str, before: bytes, made: bytes) -> bytes:
+def with_commas(path: str, before: bytes, made: bytes) -> bytes:
     """Return a file made of another's regions and further ones, with the commas between them that
     JSON requires, if the other file had them so."""
     if language_of(path, before[:200]) != "json" or json_commas.mended(before) != before:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import NamedTuple
 
-from coordinator.looking.file_regions import FileRegions, find, joined
+from coordinator.looking.file_regions import FileRegions, find, with_commas
 from coordinator.regions.outline import Outline, Region, bare
 from coordinator.regions.rewound_lines import Earlier, put_back
 from coordinator.words.resource_names import HEADER
@@ -46,7 +46,7 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
     comes back. None if the file is broken, and work in these regions cannot be told from others'.
     """
     parts = _with_one_beginning(regions, path, parts)
-    for together in _in_turn(parts):
+    for together in _group_turns(parts):
         changed = [earlier for earlier in together if not _is_same(
             earlier.was, regions.part(path, data, earlier.name))]
         if changed:
@@ -74,11 +74,11 @@ def _with_one_beginning(regions: FileRegions, path: str, parts: Sequence[Then]) 
 def _has_become(regions: FileRegions, path: str, old: Then, new: Then) -> bool:
     if (old.was is None or old.whole is None or new.was is None or new.whole is None
             or HEADER in (old.name, new.name)
-            or regions.found(path, new.whole, old.name) is not None):
+            or regions.find_region(path, new.whole, old.name) is not None):
         return False
     for name in _with_around(new.name):
         text = regions.part(path, new.whole, name)
-        if (text is not None and regions.found(path, old.whole, name) is None
+        if (text is not None and regions.find_region(path, old.whole, name) is None
                 and _is_alike(old.was, text, LIKE)):
             return True
     return False
@@ -96,11 +96,11 @@ def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
     """Return the file's last content that has all regions that existed; otherwise the first."""
     wholes = [part.whole for part in parts if part.whole is not None]
     return next((whole for whole in wholes if all(
-        earlier.was is None or regions.found(path, whole, earlier.name) is not None
+        earlier.was is None or regions.find_region(path, whole, earlier.name) is not None
         for earlier in changed)), wholes[-1] if wholes else None)
 
 
-def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
+def _group_turns(parts: Sequence[Then]) -> list[list[Then]]:
     """Group the parts that can be put back at once. Of a part and its container, the newer comes
     first. A part that an older container covers is left out."""
     result: list[list[Then]] = []
@@ -131,11 +131,11 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     outline, old = regions.outline(path, data), regions.outline(path, whole)
     if not _is_unsure(old, outline, names) or _is_plain(old, whole, outline, data, names):
         return by_names({})
-    become = _become(old, whole, outline, data, parts, others)
+    become = _find_names_now(old, whole, outline, data, parts, others)
     new = _list_new(parts) | set(become.values())
     back = _by_lines(regions, path, data, parts, whole)
-    if back is not None and _keeps(old, outline, data, regions.outline(path, back), back, names,
-                                   new):
+    if back is not None and _keeps_others(old, outline, data, regions.outline(path, back), back,
+                                          names, new):
         return back
     if _is_another(old, outline, parts, leased):
         return whole
@@ -207,7 +207,7 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     pieces = _list_pieces(regions, path, data, parts, whole, become)
     for start, end, _, was in sorted(pieces, reverse=True):
         back = back[:start] + was + back[end:]
-    return joined(path, data, back)
+    return with_commas(path, data, back)
 
 
 #: A returning region: the first and last byte that it replaces, its earlier place, and its bytes.
@@ -221,7 +221,7 @@ def _list_pieces(regions: FileRegions, path: str, data: bytes, parts: Sequence[T
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
             continue  # it is inside another part
-        region = regions.found(path, data, become.get(part.name, part.name))
+        region = regions.find_region(path, data, become.get(part.name, part.name))
         if region is None:
             if part.was:
                 yield _bring_back(old, whole, regions.outline(path, data), data,
@@ -253,7 +253,7 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
             continue
-        region = regions.found(path, whole, part.name)
+        region = regions.find_region(path, whole, part.name)
         if region is not None:
             earlier.append(Earlier(region.start, region.end, part.was or b"",
                                    region.kind == "section"))
@@ -262,7 +262,7 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         else:
             new.append(part.name.rpartition(".")[2].encode())
     back = put_back(whole, data, earlier, new)
-    return None if back is None else joined(path, data, back)
+    return None if back is None else with_commas(path, data, back)
 
 
 def _is_covered(name: str, others: Collection[str]) -> bool:
@@ -298,8 +298,8 @@ def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
     return all(slot is not None and not slot.is_taken for slot in slots)
 
 
-def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
-           names: Collection[str], new: Collection[str]) -> bool:
+def _keeps_others(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
+                  names: Collection[str], new: Collection[str]) -> bool:
     """Whether putting back by lines has taken nothing from others. If the file can be read, their
     regions are unchanged, except this holder's new ones. Otherwise their earlier ones are there."""
     before, after = _names(old), {region.name: region for region in then.regions}
@@ -319,8 +319,8 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     return True
 
 
-def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
-            others: Collection[str] | None) -> dict[str, str]:
+def _find_names_now(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
+                    others: Collection[str] | None) -> dict[str, str]:
     """Map each region that is gone to its present name: a new region in its place, or leased with
     it, and like it. A new name of others' missing regions is theirs. If the others' leases are
     unknown, only a clear likeness counts."""

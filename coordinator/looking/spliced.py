@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from coordinator.files.content import EXECUTABLE, digest
-from coordinator.looking.file_regions import FileRegions, joined
+from coordinator.looking.file_regions import FileRegions, with_commas
 from coordinator.regions import json_commas
 from coordinator.regions.names import nearest
 from coordinator.regions.outline import Outline, bare
@@ -83,12 +83,12 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             new += _line_end(data) * 3
         fitted[new_text.name] = old, _own_text(before, new_text.name, new)
         pieces.append((*span, new))
-    made = joined(path, data, _put_pieces(data, pieces, shown))
+    made = with_commas(path, data, _put_pieces(data, pieces, shown))
     if pieces and added:
         _check_read(regions, path, shown, data, made, texts)
     for new_text in added:
         position, text = _added(regions, path, made, new_text, shown)
-        made = joined(path, data, made[:position] + text + made[position:])
+        made = with_commas(path, data, made[:position] + text + made[position:])
     _check(regions, path, shown, data, made, texts, proposed=proposed)
     for new_text in added:
         fitted[new_text.name] = b"", regions.part(path, made, new_text.name) or b""
@@ -305,7 +305,7 @@ def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes
            name: str) -> bool:
     """Whether the file has this region after a text is inserted there."""
     position, text = place
-    made = joined(path, data, data[:position] + text + data[position:])
+    made = with_commas(path, data, data[:position] + text + data[position:])
     return regions.span(path, made, name) is not None
 
 

@@ -29,9 +29,9 @@ def through_markers(
     unseens: list[Unseen] = []
     for marker in facts.markers:
         if marker.kind == "getattr":
-            reached, does = _looked_up(file, marker, gone, old, here), "looks up a computed name"
+            reached, does = _find_lookup(file, marker, gone, old, here), "looks up a computed name"
         elif marker.kind in ("eval", "exec"):
-            reached, does = _run(file, marker, gone, old), f"runs text by {marker.kind}()"
+            reached, does = _find_run(file, marker, gone, old), f"runs text by {marker.kind}()"
         else:
             continue
         if reached is not None:
@@ -51,7 +51,7 @@ def named(resolver: Resolver, file: str, scope: str, name: str) -> list[Hit] | N
     return resolver.names(file, scope, name)
 
 
-def _looked_up(
+def _find_lookup(
     file: str, marker: Marker, gone: Sequence[Place], old: Resolver, here: Resolver,
 ) -> Place | None:
     meant = [place for place in gone if place.name.startswith(marker.prefix)]
@@ -66,7 +66,7 @@ def _looked_up(
     )
 
 
-def _run(file: str, marker: Marker, gone: Sequence[Place], old: Resolver) -> Place | None:
+def _find_run(file: str, marker: Marker, gone: Sequence[Place], old: Resolver) -> Place | None:
     return next(
         (place for place in gone if not place.scope and any(
             hit.place == place for hit in named(old, file, marker.scope, place.name) or [])), None,

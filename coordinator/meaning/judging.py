@@ -104,7 +104,7 @@ class _Judge:
             homes = {value.path for value in made}
             for file in self._files(names, made):
                 self._look_at(file, names, file in homes)
-            self._overridden()
+            self._compare_overrides()
         changed = [(f"{self.path}::{words.spelt(place)}", why)
                    for place, why in changes.places.items()]
         changed += [
@@ -206,7 +206,7 @@ class _Judge:
                     target = self._gone_import(file, binding.text, binding.name, names)
                     if target is not None:
                         what = binding.name or binding.text
-                        self._broken(
+                        self._report_break(
                             file, facts, binding.line, "import", target,
                             f"{words.where(facts, binding.line, file)} imports {what!r}; it is "
                             "gone")
@@ -246,7 +246,7 @@ class _Judge:
             was = named(self.old, file, scope, expression.name)
             now = named(self.new, file, scope, expression.name)
             if was and now is not None:
-                self._compared(_Use(file, facts, site, expression), None, was, now)
+                self._compare_use(_Use(file, facts, site, expression), None, was, now)
             return
         if expression.kind != "attribute" or expression.inner is None:
             return
@@ -256,12 +256,12 @@ class _Judge:
         for value in sorted(values, key=str):
             now = self.new.members(value, expression.name)[0]
             if now or not self.new.answers(value, expression.name):
-                self._compared(_Use(file, facts, site, expression), value,
-                               self.old.members(value, expression.name)[0], now)
+                self._compare_use(_Use(file, facts, site, expression), value,
+                                  self.old.members(value, expression.name)[0], now)
         if not values:
-            self._guessed(file, facts, site, expression)
+            self._compare_guess(file, facts, site, expression)
 
-    def _guessed(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
+    def _compare_guess(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
         """Compare a use with an unknown receiver, if only one class has the name."""
         if (expression.name in COMMON or expression.name in _CONSTRUCTORS
                 or syntax_of(file) is not None):
@@ -270,8 +270,8 @@ class _Judge:
         if len(places) != 1 or not self._is_alone(places[0]):
             return
         value = Value("object", self.path, places[0].scope)
-        self._compared(_Use(file, facts, site, expression), value, [Hit(places[0], value)],
-                       self.new.members(value, expression.name)[0], sure=False)
+        self._compare_use(_Use(file, facts, site, expression), value, [Hit(places[0], value)],
+                          self.new.members(value, expression.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
         """Whether only this class and its subclasses have a member of this name."""
@@ -290,8 +290,8 @@ class _Judge:
             )
         return self._definers[place.name]
 
-    def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
-                  sure: bool = True) -> None:
+    def _compare_use(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
+                     sure: bool = True) -> None:
         """Report a use that led to a changed definition, and does not fit the new one."""
         file, facts, site, expression = use
         for hit in was:
@@ -301,16 +301,16 @@ class _Judge:
                 continue
             kind = _kind(site, expression, value)
             if not now:
-                self._lines(file, facts, site, kind, target, "it is gone", sure)
+                self._report_lines(file, facts, site, kind, target, "it is gone", sure)
                 continue
             if site.shape is None:
                 continue
             after = [made for hit in now for made in self._signatures(self.new, hit)]
-            why = self._unfit(before, after, site.shape, expression.name)
+            why = self._explain_misfit(before, after, site.shape, expression.name)
             if why:
-                self._lines(file, facts, site, kind, target, why, sure)
+                self._report_lines(file, facts, site, kind, target, why, sure)
             elif site.shape.star or site.shape.stars:
-                self._starred(file, facts, site)
+                self._report_starred(file, facts, site)
 
     def _touched(self, hit: Hit, before: list[Signature]) -> Place | None:
         """Return the change that a use leads to; None if it leads to none."""
@@ -330,7 +330,7 @@ class _Judge:
         return [made for value in sorted(resolver.value_at(hit), key=str)
                 for made in signatures(resolver, value)]
 
-    def _unfit(
+    def _explain_misfit(
         self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
     ) -> str:
         """Return why a call no longer fits; empty if it fits, or did not before."""
@@ -348,7 +348,7 @@ class _Judge:
                 return text
         return "it is async now and has to be awaited" if _waits_now(before, after) else ""
 
-    def _overridden(self) -> None:
+    def _compare_overrides(self) -> None:
         """Report overriding methods that no longer fit because one of the two changed."""
         for place in self.changes.places:
             scope = self.old.scope(place.path, place.scope)
@@ -359,16 +359,16 @@ class _Judge:
             for value in self._subclasses(Place(place.path, place.scope, "")):
                 theirs = self._resolver(value.path).scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
-                    self._replaced(place, mine, Value("object", value.path, value.scope),
-                                   value.path)
+                    self._compare_override(place, mine, Value("object", value.path, value.scope),
+                                           value.path)
             for value in self.new.order(place.path, place.scope)[0][1:]:
                 theirs = self.new.scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
-                    self._replaced(
+                    self._compare_override(
                         place, Value("object", value.path, value.scope), mine, self.path)
                     break
 
-    def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
+    def _compare_override(self, place: Place, base: Value, sub: Value, file: str) -> None:
         was = both(self.old, base, sub, place.name)
         now = both(self.new, base, sub, place.name)
         syntax = syntax_of(file)
@@ -381,13 +381,13 @@ class _Judge:
         facts = self._world_of(file).facts(file)
         line = bound[-1].line if bound else 1
         above, below = self._name_of(base), self._name_of(sub)
-        self._broken(file, facts, line, "override", place,
-                     f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
-                     f"{above}.{place.name}(), and the two no longer take the same arguments")
+        self._report_break(file, facts, line, "override", place,
+                           f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
+                           f"{above}.{place.name}(), and the two no longer take the same arguments")
 
     # Dynamic uses
 
-    def _starred(self, file: str, facts: Facts, site: Site) -> None:
+    def _report_starred(self, file: str, facts: Facts, site: Site) -> None:
         for line in site.lines:
             self.unseen.append(Unseen(
                 f"{file}::{facts.region(line)}", file, line,
@@ -397,14 +397,14 @@ class _Judge:
 
     # Words
 
-    def _lines(self, file: str, facts: Facts, site: Site, kind: BreakKind, target: Place,
-               why: str, sure: bool) -> None:
+    def _report_lines(self, file: str, facts: Facts, site: Site, kind: BreakKind, target: Place,
+                      why: str, sure: bool) -> None:
         for line in site.lines:
-            self._broken(file, facts, line, kind, target,
-                         f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
+            self._report_break(file, facts, line, kind, target,
+                               f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
 
-    def _broken(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
-                why: str, sure: bool = True) -> None:
+    def _report_break(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
+                      why: str, sure: bool = True) -> None:
         region = facts.region(line)
         self.breaks.append(Break(
             f"{file}::{region}", file, region, line, kind,

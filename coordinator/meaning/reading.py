@@ -342,12 +342,12 @@ class _Walk(Binder):
         text = self.text(function)
         self.site(text, node.lineno, shape)
         if isinstance(function, ast.Name | ast.Attribute):
-            self._seen_through(node, last_name(text), shape)
+            self._record_call(node, last_name(text), shape)
         self.visit(function)
         self._walk(node.args)
         self._walk(keyword.value for keyword in node.keywords)
 
-    def _seen_through(self, node: ast.Call, name: str, shape: Shape) -> None:
+    def _record_call(self, node: ast.Call, name: str, shape: Shape) -> None:
         """Record the effect of a call of a well-known name on its arguments."""
         line, args = node.lineno, node.args
         text = self.text(node.func)
@@ -356,7 +356,7 @@ class _Walk(Binder):
         if text == "isinstance" and len(args) == 2:
             self._narrow(self.text(args[0]), args[1])
         elif text in ("getattr", "setattr", "hasattr", "delattr") and len(args) > 1:
-            self._seen_by_name(text, args[0], args[1], line)
+            self._record_lookup(text, args[0], args[1], line)
         elif text in ("eval", "exec") and not (args and isinstance(args[0], ast.Constant)):
             self.markers.append(Marker("eval" if text == "eval" else "exec", self.at, line))
         elif text == "__import__" or name == "import_module":
@@ -368,7 +368,7 @@ class _Walk(Binder):
             narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
             narrowed += [self.text(node) + "()" for node in heads.classes(classes)]
 
-    def _seen_by_name(self, function: str, holder: ast.expr, name: ast.expr, line: int) -> None:
+    def _record_lookup(self, function: str, holder: ast.expr, name: ast.expr, line: int) -> None:
         """Record an attribute that `getattr` or a similar function uses."""
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             if function == "getattr" and name.value.isidentifier():

@@ -118,9 +118,9 @@ class Resolver(Annotations):
                 tree = annotation_tree(expression.name)
                 return self.annotated(path, scope, tree) if tree is not None else NOTHING
         assert expression.inner is not None
-        return self._through(path, scope, expression, expression.inner)
+        return self._apply_step(path, scope, expression, expression.inner)
 
-    def _through(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
+    def _apply_step(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
         """Apply the expression's last step to the values of its inner expression."""
         if (expression.kind == "call" and inner.kind == "name"
                 and inner.name == "super"):
@@ -281,7 +281,7 @@ class Resolver(Annotations):
         if scope is None:
             return NOTHING
         names = {_last(text) for text in scope.decorators}
-        values = self._given_back(value, scope)
+        values = self._find_result(value, scope)
         if not scope.returns and "yields" in scope.marks:
             return listed(NOTHING)
         if names & {"contextmanager", "asynccontextmanager"}:
@@ -294,7 +294,7 @@ class Resolver(Annotations):
             return NOTHING
         return values
 
-    def _given_back(self, value: Value, scope: Scope) -> Values:
+    def _find_result(self, value: Value, scope: Scope) -> Values:
         """Return a function's declared result; without one, the values that it returns."""
         if not scope.returns:
             return union(self.evaluate(value.path, value.scope, text) for text in scope.given)

@@ -45,7 +45,7 @@ def merge_texts(
     manner = manner or Manner()
     language = language_of(path, ours)
     with GitMerge(manner.marker_size, manner.style, manner.place) as git, asking() as outlines:
-        git.named(manner.ours.told(), manner.base, manner.theirs.told())
+        git.set_labels(manner.ours.line(), manner.base, manner.theirs.line())
         by_lines = git(base, ours, theirs)
         try:
             return merge(

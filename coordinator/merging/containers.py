@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
 from coordinator.merging.checks import Changes
-from coordinator.merging.items import Item, bound_by, told_apart
+from coordinator.merging.items import Item, bound_by, distinguish_keys
 from coordinator.merging.matching import RENAMED_MIN, pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
@@ -63,7 +63,7 @@ def merge(
         versions: base, ours, theirs; each begins with its head.
         name: the region's, for conflicts.
     """
-    return _Merging(told_apart(versions), lines, notes, name).merge()
+    return _Merging(distinguish_keys(versions), lines, notes, name).merge()
 
 
 class _Merging:

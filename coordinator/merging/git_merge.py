@@ -66,7 +66,7 @@ class GitMerge:
         """Remove the folder."""
         self._folder.cleanup()
 
-    def named(self, ours: str, base: str, theirs: str) -> None:
+    def set_labels(self, ours: str, base: str, theirs: str) -> None:
         """Set the labels of markers for calls without labels."""
         self._default = (ours, base, theirs)
 

@@ -95,7 +95,7 @@ def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
     return _Making(data, reading).file()
 
 
-def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
+def distinguish_keys(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
     """Return the versions with keys that mean the same item in each of them.
 
     If a version imports from one place in several statements, these are identified by their whole
@@ -194,7 +194,7 @@ class _Making:
         cuts = self._cuts(first, members, prefix, within)
         if cuts is None or (within >= 0 and not cuts):
             return None
-        begin = self._of_head(cuts)
+        begin = self._count_head(cuts)
         begins = [cut.first for cut in cuts[begin:]]
         head_end = begins[0] if begins else last
         tail_from = last
@@ -209,9 +209,9 @@ class _Making:
                     for item in made]
         if tail_from < last:
             made.append(self._plain("<tail>", "tail", tail_from, last, name))
-        return _numbered(made)
+        return _number(made)
 
-    def _of_head(self, cuts: list[_Cut]) -> int:
+    def _count_head(self, cuts: list[_Cut]) -> int:
         """Count the comments of the head: those before everything else. Mark a docstring, and other
         items that must follow the head directly."""
         begin = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
@@ -275,7 +275,7 @@ class _Making:
     def _leads(self, piece: Piece, led: set[int]) -> bool:
         """Whether a comment belongs to the item that begins below it, at one of these bytes. A
         licence, an interpreter and an encoding belong to the file."""
-        return not self._opens(piece) and self._follows(piece.end) in led
+        return not self._opens(piece) and self._find_next_line(piece.end) in led
 
     def _cut_region(self, node: _Node, prefix: str) -> _Cut:
         region = node.region
@@ -356,13 +356,13 @@ class _Making:
 
     def _plain(self, key: str, kind: str, first: int, last: int, name: str) -> Item:
         raw = self._data[first:last]
-        text, blank = apart(raw)
+        text, blank = split_blank(raw)
         return Item(key, kind, text, blank, name)
 
     def _text_end(self, first: int, last: int) -> int:
         return first + len(self._data[first:last].rstrip())
 
-    def _follows(self, position: int) -> int | None:
+    def _find_next_line(self, position: int) -> int | None:
         """Return the beginning of the next line, if it is not blank."""
         begin = self._line_end(position, len(self._data))
         line = self._data[begin:self._data.find(b"\n", begin) + 1 or None]
@@ -380,7 +380,7 @@ class _Making:
         return most if found < 0 else min(found + 1, most)
 
 
-def apart(raw: bytes) -> tuple[bytes, bytes]:
+def split_blank(raw: bytes) -> tuple[bytes, bytes]:
     """Split a text into its lines and the blank lines at its end."""
     body = raw.rstrip()
     if not body:
@@ -395,7 +395,7 @@ def _annotated(text: bytes) -> bool:
     return bool(_ANNOTATED.match(line))
 
 
-def _numbered(made: list[Item]) -> tuple[Item, ...]:
+def _number(made: list[Item]) -> tuple[Item, ...]:
     """Join adjacent items of one name, and number the others of that name."""
     joined: list[Item] = []
     for item in made:

@@ -40,7 +40,7 @@ def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
     for position, item in enumerate(base):
         if item.key and item.key in named:
             result[position] = named[item.key]
-    mine, theirs = list(map(_tell, base)), list(map(_tell, side))
+    mine, theirs = list(map(_identify, base)), list(map(_identify, side))
     taken = set(result.values())
     for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for step in range(block.size):
@@ -48,17 +48,17 @@ def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
             if a not in result and b not in taken and not base[a].key and not side[b].key:
                 result[a] = b
                 taken.add(b)
-    _by_text(base, side, result, taken)
-    _between(base, side, result, taken)
+    _match_texts(base, side, result, taken)
+    _match_between(base, side, result, taken)
     return result
 
 
-def _tell(item: Item) -> str | bytes:
+def _identify(item: Item) -> str | bytes:
     """Return the identity of an item: its key, otherwise its text."""
     return item.key or item.text.strip()
 
 
-def _by_text(
+def _match_texts(
     base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
     """Match moved items without a name: their text is there once on both sides."""
@@ -76,7 +76,7 @@ def _by_text(
             taken.add(right[text][0])
 
 
-def _between(
+def _match_between(
     base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
     """Match changed items without a name: each is like an item between the same neighbours."""

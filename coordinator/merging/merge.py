@@ -73,7 +73,7 @@ def merge(
     if merged.by == "regions":
         return replace(merged, notes=notes)
     if faults:
-        return _marked(git.data, versions, faults, lines, read, sides, notes)
+        return _mark_faults(git.data, versions, faults, lines, read, sides, notes)
     if 0 < merged.markers <= git.conflicts:
         return replace(merged, notes=notes)
     return replace(own, conflicts=merged.conflicts, notes=notes)
@@ -204,8 +204,8 @@ def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tu
         if isinstance(clash, bytes):
             result.append(clash)
             continue
-        labels = (f"{sides[0].told()}: {clash.name}", f"base: {clash.name}",
-                  f"{sides[1].told()}: {clash.name}: {clash.why}")
+        labels = (f"{sides[0].line()}: {clash.name}", f"base: {clash.name}",
+                  f"{sides[1].line()}: {clash.name}: {clash.why}")
         merged = lines(clash.base, clash.ours, clash.theirs, labels)
         if merged.conflicts:
             result.append(merged.data)
@@ -226,7 +226,7 @@ def _by_hand(clash: Clash, lines: LineMerge, labels: tuple[str, str, str]) -> by
     return b"".join(result)
 
 
-def _marked(
+def _mark_faults(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], lines: LineMerge, read: Read,
     sides: tuple[Side, Side], notes: tuple[str, ...],
 ) -> Merged:
@@ -243,7 +243,7 @@ def _marked(
     ended = [version if version.endswith(b"\n") or not version else version + b"\n" for version
              in versions]
     text = _by_hand(Clash(FILE, why, *ended), lines,
-                    (sides[0].told(), "base", f"{sides[1].told()}: {why}"))
+                    (sides[0].line(), "base", f"{sides[1].line()}: {why}"))
     return Merged(text, "conflict", (Clash(FILE, why, *versions),), 1, notes)
 
 
@@ -263,14 +263,14 @@ def _blame_items(
         listed.append(made)
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
                          .encode())
-    return _blamed(listed, pattern, faults[0].why)
+    return _mark_blamed(listed, pattern, faults[0].why)
 
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _blamed(
+def _mark_blamed(
     listed: Sequence[Sequence[Item]], pattern: re.Pattern[bytes], why: str,
 ) -> Segments | None:
     """Return the items of a result. Items with one of these names that differ between the sides

@@ -26,7 +26,7 @@ class Side:
     label: str
     intent: str = ""
 
-    def told(self) -> str:
+    def line(self) -> str:
         """Return one line with the label, and with the intent in brackets if there is one."""
         return " ".join(f"{self.label} ({self.intent})".split()) if self.intent else self.label
 

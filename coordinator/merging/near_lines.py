@@ -56,8 +56,8 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
             if mine[0] == other[0]:
                 other.pop(0)
                 continue
-            if _together(mine[0], other[0], listed) is None:
-                until, text = _more(was, mine, other)
+            if _join(mine[0], other[0], listed) is None:
+                until, text = _find_wider(was, mine, other)
                 if text is None or min(mine[0].first, other[0].first) < position:
                     return None
                 result += was[position:min(mine[0].first, other[0].first)]
@@ -89,7 +89,7 @@ def _before(change: _Change, other: _Change) -> bool:
     return (change.first, change.last) <= (other.first, other.last)
 
 
-def _together(change: _Change, other: _Change, listed: bool) -> bool | None:
+def _join(change: _Change, other: _Change, listed: bool) -> bool | None:
     """Return True if these two changes can be joined; None if they are in conflict."""
     first, second = (change, other) if _before(change, other) else (other, change)
     if first.last < second.first:
@@ -101,8 +101,8 @@ def _together(change: _Change, other: _Change, listed: bool) -> bool | None:
     return True if first.even and second.even and first.lines and second.lines else None
 
 
-def _more(was: Sequence[bytes], mine: Sequence[_Change],
-          other: Sequence[_Change]) -> tuple[int, list[bytes] | None]:
+def _find_wider(was: Sequence[bytes], mine: Sequence[_Change],
+                other: Sequence[_Change]) -> tuple[int, list[bytes] | None]:
     """Return the end of changes that meet each other, and the text of the side that made all
     changes of the other there. The text is None if neither did."""
     first = min(mine[0].first, other[0].first)
@@ -117,7 +117,7 @@ def _more(was: Sequence[bytes], mine: Sequence[_Change],
     texts = [_applied(was, [change for change in side if change.first <= until], first, until)
              for side in (mine, other)]
     for some, all_ in (texts, texts[::-1]):
-        if _has(base, some, all_):
+        if _contains(base, some, all_):
             return until, all_
     return until, None
 
@@ -132,7 +132,7 @@ def _applied(was: Sequence[bytes], changes: Sequence[_Change], first: int,
     return [*result, *was[first:until]]
 
 
-def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
+def _contains(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
     """Whether `more` has the lines that `some` added, each run of lines in one piece, and none of
     the lines that it removed. A mere removal says nothing about what should be there."""
     is_said = False

@@ -100,14 +100,14 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
             if _ends_in_another(before, after[start + 1:end], last, ranges):
                 return None
         elif kind != "equal" and any(within) and end - start != last - first:
-            lines = _told_apart(before[first:last], within, after[start:end])
+            lines = _separate(before[first:last], within, after[start:end])
         if lines is None:
             return None
         if first == last or (kind != "equal" and not any(within)):
             pieces += lines
             continue
         pieces += _lay_out(lines, range(first, last), begins, held)
-    return None if missing else b"".join(_apart(pieces))
+    return None if missing else b"".join(_end_lines(pieces))
 
 
 def _lay_out(lines: Sequence[bytes], positions: range, begins: Mapping[int, bytes],
@@ -130,7 +130,7 @@ def _list_others(before: Sequence[bytes], lines: Sequence[bytes], position: int,
     None if it cannot be told. `is_gone`: a definition that must go is among the lines."""
     if is_gone:
         return []
-    range_ = _belongs(before, lines, position, ranges)
+    range_ = _find_owner(before, lines, position, ranges)
     if range_ is None:
         return lines
     return None if _begins_another(before, lines, range_) else []
@@ -191,8 +191,8 @@ def _begins_another(before: Sequence[bytes], lines: Sequence[bytes], of: _Lines)
         and not line.lstrip().startswith(_NO_BEGIN) for line in lines)
 
 
-def _belongs(before: Sequence[bytes], lines: Sequence[bytes], position: int,
-             ranges: Sequence[_Lines]) -> _Lines | None:
+def _find_owner(before: Sequence[bytes], lines: Sequence[bytes], position: int,
+                ranges: Sequence[_Lines]) -> _Lines | None:
     """Return the region that lines before `position` of the earlier content belong to: they are in
     the middle of it, or continue it at its end. None if they are others'."""
     for range_ in ranges:
@@ -206,8 +206,8 @@ def _belongs(before: Sequence[bytes], lines: Sequence[bytes], position: int,
     return None
 
 
-def _told_apart(before: Sequence[bytes], held: Sequence[bool],
-                after: Sequence[bytes]) -> list[bytes] | None:
+def _separate(before: Sequence[bytes], held: Sequence[bool],
+              after: Sequence[bytes]) -> list[bytes] | None:
     """Return the present form of these lines, some of which are held and gone, line by line; empty
     in place of a held line. None if it cannot be told."""
     beside = [line for line, mine in zip(before, held, strict=True) if not mine]
@@ -233,7 +233,7 @@ def _indent(line: bytes) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _apart(pieces: Sequence[bytes]) -> list[bytes]:
+def _end_lines(pieces: Sequence[bytes]) -> list[bytes]:
     """Return the pieces, each on a line of its own."""
     some = [piece for piece in pieces if piece]
     return [data if data.endswith(b"\n") or n == len(some) - 1 else data + b"\n"
