@@ -186,7 +186,7 @@ def _apart() -> tuple[Path, Path]:
 
 
 def _whose(root: Path, around: Path | None) -> list[str]:
-    """Return the notes for a person about repositories inside one another."""
+    """Return notes for a person about repositories inside one another."""
     if around is not None:
         return [f"{root} has a coordinator of its own now: that of {around} covers nothing in it"]
     here = checkout(str(Path.cwd()))
@@ -199,7 +199,7 @@ def _whose(root: Path, around: Path | None) -> list[str]:
 
 
 def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
-    """Return the notes for a person who wires agents in a linked worktree."""
+    """Return notes for a person who wires agents in a linked worktree."""
     here = checkout(str(Path.cwd()))
     if here is None or not here.linked or Path(here.top) == root:
         return []

@@ -291,7 +291,7 @@ def _message(task: rq.Task, agent: str) -> str:
 
 
 def uncommitted(target: Target) -> int:
-    """Count the tracked files of the main worktree with changes that no agent will see."""
+    """Count tracked files of the main worktree with changes that no agent will see."""
     try:
         return len(Git(target.top).names("status", "--porcelain", "-z", "-uno", "--no-renames"))
     except GitError:

@@ -40,7 +40,7 @@ from coordinator.words.resource_names import Located
 #: The kinds of frames: a question, bytes to be kept, the facts.
 QUESTION, BLOBS, FACTS = b"Q", b"B", b"F"
 #: Contents in a slice, and their deflated bytes: one transaction keeps one slice, and other
-#: requests run between two slices.
+#: requests run in between.
 SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 #: The head of a frame.
 HEAD = struct.Struct(">I1s")

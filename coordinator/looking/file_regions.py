@@ -153,7 +153,7 @@ class FileRegions:
             self.outline(*expected)
 
     def between(self, path: str, before: bytes, data: bytes) -> Parts:
-        """Return the regions that differ, in whatever order they are."""
+        """Return the regions that differ, in any order."""
         return Parts(self._changed(path, before, data, in_order=False), digest(data))
 
     def _changed_within(self, path: str, before: bytes, after: bytes,

@@ -134,7 +134,7 @@ def _check_version(data: bytes, old: bytes, new_text: NewText, shown: str, *,
 
 
 def _put_pieces(data: bytes, pieces: Sequence[tuple[int, int, bytes]], shown: str) -> bytes:
-    """Replace the bytes from start to end of each piece by its text.
+    """Replace each piece's bytes by its text.
 
     Raises:
         Refusal: INVALID: two of them overlap.

@@ -68,7 +68,7 @@ class Annotations(Following):
 
     @abstractmethod
     def term(self, path: str, scope: str, expression: Term) -> Values:
-        """Return the possible values of an expression, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
 
     def annotated(
         self, path: str, scope: str, node: ast.expr, value: Value | None = None, depth: int = 0,

@@ -28,7 +28,7 @@ class Following(ABC):
 
     @abstractmethod
     def evaluate(self, path: str, at: str, text: str) -> Values:
-        """Return the possible values of an expression, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
 
     def scope(self, path: str, scope_name: str) -> Scope | None:
         """Return a scope of a file; None if no scope has this id."""

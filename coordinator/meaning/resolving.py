@@ -53,11 +53,11 @@ class Resolver(Annotations):
         self._cuts = 0
 
     def evaluate(self, path: str, scope: str, text: str) -> Values:
-        """Return the possible values of an expression, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
         return self.term(path, scope, term(text))
 
     def term(self, path: str, scope: str, expression: Term) -> Values:
-        """Return the possible values of a parsed expression, seen from a scope."""
+        """Return a parsed expression's possible values, seen from a scope."""
         if expression.kind in ("unknown", "alias", "typevar"):
             return NOTHING
         if not self._depth:

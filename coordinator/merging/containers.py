@@ -400,7 +400,7 @@ class _Merging:
 
 
 def _runs_at_once(item: Item) -> bool:
-    """Whether the names that it uses have to exist when it is read."""
+    """Whether its names must exist when it is read."""
     return (item.kind not in (*_BRINGS, "function", "method", "first", "comment")
             or item.text.lstrip().startswith(b"@"))
 

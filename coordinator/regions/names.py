@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.words.resource_names import HEADER
 
-#: The greatest length of one part of a name (bytes of UTF-8, escaped).
+#: The longest part of a name (bytes of UTF-8, escaped).
 PART_BYTES_MAX = 120
 #: How many bytes of a raw name are kept. The others become a hash.
 RAW_BYTES_MAX = 2000

@@ -131,7 +131,7 @@ class Mark(msgspec.Struct):
 
 
 def whole(data: bytes, language: str | None, note: str) -> Outline:
-    """Return the outline of a file that is not divided: one region of kind `file`."""
+    """Return the outline of an undivided file: one region of kind `file`."""
     lines = max(1, data.count(b"\n") + (not data.endswith(b"\n")))
     region = Region("", "file", 0, len(data), 1, lines, 1, digest([data]), [(0, len(data))])
     return Outline(language, len(data), [region], note)

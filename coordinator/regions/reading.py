@@ -90,5 +90,5 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def unread(data: bytes, language: str | None, note: str) -> Reading:
-    """Return the reading of a file that is not divided, with this reason."""
+    """Return the reading of an undivided file, with this reason."""
     return Reading(whole(data, language, note))
