@@ -1,7 +1,7 @@
 """When a lease may be granted (invariants 1, 5, 9), as plain functions of facts and an instant.
 
 * Two leases conflict when they overlap, have different holders, and are not both shared. A lease
-  that is shared by agreement allows writing, so it is compatible only with the agreement's others.
+  shared by agreement allows writing, so it is compatible only with leases of that agreement.
 * A lease is dead when `now >= expires_at`, for every reader. The sweep only tidies.
 * Waiters are served by priority, which rises with the time waited, then by age (`standing`). So a
   stream of small requests cannot starve a large one, and a stream of urgent requests cannot starve
