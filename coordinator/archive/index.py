@@ -1,7 +1,7 @@
 """The archive's index: keeps Markdown searchable, and answers which text explains a file.
 
 The module owns one SQLite file of derived data. The file may be deleted at any time; a damaged one,
-or one of another version, is rebuilt without a word. The module never writes into the archive's
+or a file of another version, is rebuilt silently. The module never writes into the archive's
 folders, never follows a link out of the repository, and reads no clock: a file is read again when
 its size or its modification time has changed.
 
@@ -91,7 +91,7 @@ def _write_ahead(db: apsw.Connection) -> None:
 
 
 class UnknownSection(Pickled, LookupError):
-    """No section, or more than one, goes by this reference; `candidates` are refs that work."""
+    """No section, or more than one, has this reference. `candidates` are references that work."""
 
     def __init__(self, ref: str, candidates: Sequence[str]) -> None:
         several = "names more than one section" if candidates else "names no section"
@@ -102,7 +102,7 @@ class UnknownSection(Pickled, LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh did, by source, and every present warning."""
+    """The changes of a refresh, by source, and every present warning."""
 
     added: tuple[str, ...]
     changed: tuple[str, ...]
@@ -147,7 +147,7 @@ class ArchiveIndex:
             self._start_over()
 
     def close(self) -> None:
-        """Let go of the file; the instance must not be used after."""
+        """Close the file. The instance must not be used afterwards."""
         self._db.close()
 
     def refresh(self) -> Refreshed:
@@ -160,16 +160,16 @@ class ArchiveIndex:
     def living(self, sections: Sequence[Section]) -> None:
         """Replace all sections that the daemon writes by itself; their source is `(living)`.
 
-        They come every second and are seldom asked for, so they are indexed when they are.
+        They come every second and are seldom asked for, so the next question indexes them.
         """
         self._living = tuple(sections)
         self._living_put = False
 
     def search(self, query: str, limit: int = 10) -> list[Hit]:
-        """The best sections for any text a person may type; titles find_blockers most.
+        """Find the best sections for any text a person may type; titles weigh most.
 
         All words must occur; failing that, words that begin so; failing that, any of them.
-        Living sections are dealt in turn with written ones: their scores do not compare.
+        Living and written sections alternate, because their scores do not compare.
         """
         words = tokens(query)
         if not words or limit <= 0:
@@ -182,21 +182,21 @@ class ArchiveIndex:
         return self._reading(lambda: self._search(stages, limit))
 
     def show(self, ref: str) -> Section:
-        """The section called `4.2`, `4.2@parsers.md`, or by its title (or a part of it).
+        """Return the section called `4.2`, `4.2@parsers.md`, or by its title or a part of it.
 
         Raises:
-            UnknownSection: nothing goes by that name, or several do.
+            UnknownSection: no section has that name, or several have it.
         """
         return self._reading(lambda: self._show(clean(ref).strip()))
 
     def excerpts(
         self, paths: Sequence[str], budget_bytes: int, words: str = ""
     ) -> list[Excerpt]:
-        """Text that explains these resources, strongest tie first.
+        """Return text that explains these resources, strongest tie first.
 
-        The texts together take at most `budget_bytes` bytes of UTF-8. `words` (say, the asker's
-        plan) decide between sections that are tied equally. Words in the text count only if nothing
-        names the resource.
+        The texts together take at most `budget_bytes` bytes of UTF-8. `words`, for example
+        the asker's plan, decide between sections that are tied equally. Words in the text count
+        only if no section names the resource.
         """
         if not paths or budget_bytes <= 0:
             return []
@@ -219,7 +219,9 @@ class ArchiveIndex:
             _write_ahead(db)
             db.execute("PRAGMA synchronous = OFF")  # derived: a power cut costs a rebuild
             self._db = db
-            self._stores = (SectionStore(db, "written"), SectionStore(db, "living"))
+            self._written_store = SectionStore(db, "written")
+            self._living_store = SectionStore(db, "living")
+            self._stores = (self._written_store, self._living_store)
             self._create()
         except BaseException:
             db.close()
@@ -244,7 +246,7 @@ class ArchiveIndex:
         self._open()
 
     def _guarded(self, work: Callable[[], T]) -> T:
-        """Do `work`; when the file turns out to be damaged, rebuild it and do it again."""
+        """Do `work`. If the file is damaged, rebuild it and do the work again."""
         try:
             return work()
         except (apsw.CorruptError, apsw.NotADBError):
@@ -258,7 +260,7 @@ class ArchiveIndex:
 
         def at_once() -> T:
             if not self._living_put:
-                with suppress(*_CANNOT_WRITE):  # otherwise the earlier report has to do
+                with suppress(*_CANNOT_WRITE):  # otherwise the earlier report is used
                     self._put_living()
             self._db.execute("BEGIN")
             try:
@@ -283,13 +285,13 @@ class ArchiveIndex:
             seen = dict(self._files())
             removed = sorted(indexed.keys() - seen.keys())
             for source in removed:
-                self._stores[0].put(source, ())
+                self._written_store.put(source, ())
                 self._db.execute("DELETE FROM file WHERE source = ?", (source,))
             for source, (length, mtime_ns) in sorted(seen.items()):
                 if indexed.get(source) == (length, mtime_ns):
                     continue
                 sections, remarks = self._read(source, length)
-                self._stores[0].put(source, sections)
+                self._written_store.put(source, sections)
                 self._db.execute(
                     "INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?)",
                     (source, length, mtime_ns, _packed(remarks)),
@@ -304,7 +306,7 @@ class ArchiveIndex:
         return Refreshed(tuple(added), tuple(changed), tuple(removed), warnings)
 
     def _files(self) -> Iterator[tuple[str, tuple[int, int]]]:
-        """Every Markdown file of the archive: its source, and its size and modification time."""
+        """Yield every Markdown file of the archive: its source, its size and modification time."""
         inside = self._root.resolve()
         for folder in self._folders:
             top = self._root / folder
@@ -317,7 +319,7 @@ class ArchiveIndex:
                     stat = path.stat()
                     source.encode()
                 except (OSError, RuntimeError, UnicodeEncodeError):
-                    continue  # went away meanwhile, or is no name that can be shown
+                    continue  # it was deleted meanwhile, or its name cannot be shown
                 yield source, (stat.st_size, stat.st_mtime_ns)
 
     def _read(self, source: str, length: int) -> tuple[tuple[Section, ...], tuple[Remark, ...]]:
@@ -341,7 +343,7 @@ class ArchiveIndex:
     def _put_living(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            self._stores[1].put(LIVING_SOURCE, self._living)
+            self._living_store.put(LIVING_SOURCE, self._living)
             self._db.execute("COMMIT")
             self._living_put = True
         except BaseException:
@@ -374,7 +376,7 @@ class ArchiveIndex:
         return sections[0]
 
     def _named(self, name: str, source: str) -> list[Section]:
-        """Sections by number, otherwise by exact title, otherwise by a part of the title."""
+        """Find sections by number, otherwise by exact title, otherwise by a part of the title."""
         wanted = name.removeprefix("§").casefold()
         exact: list[Section] = []
         partial: list[Section] = []
@@ -398,7 +400,7 @@ def _walk(top: Path) -> Iterator[Path]:
 
 
 def _of_source(store: SectionStore, rows: Sequence[int], source: str) -> list[Section]:
-    """The sections with these ids whose source is, or ends in, `source`."""
+    """Return the sections with these ids whose source is, or ends in, `source`."""
     loaded = store.load(rows)
     return [
         loaded[row]

@@ -79,12 +79,12 @@ def _columns_given() -> int | None:
 
 
 def say(text: str) -> None:
-    """One line of plain text, never wrapped: for people and for pipes."""
+    """Print a line of plain text, never wrapped: for people and for pipes."""
     sys.stdout.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
 def complain(text: str) -> None:
-    """One line on standard error."""
+    """Print a line on standard error."""
     sys.stderr.write(texts.harmless(file_names.shown(as_typed(text))) + "\n")
 
 
@@ -95,8 +95,7 @@ def as_typed(text: str) -> str:
 
 
 def _program() -> str | None:
-    """The program to type instead of `coord`; None if `coord` is on PATH or nothing else is known.
-    """
+    """Return the program to type instead of `coord`; None if `coord` is on PATH, or if unknown."""
     program = os.environ.get("COORD_PROGRAM")
     if not program:
         return None
@@ -141,7 +140,7 @@ def people_only(what: str, step: str, *, typed: bool = False) -> None:
 
 
 def ask(request: rq.Request[R]) -> R:
-    """One question to the coordinator, on a connection of its own."""
+    """Ask the coordinator one question, on a connection of its own."""
     with client() as session:
         return session.call(request)
 
@@ -155,8 +154,7 @@ def as_text(typed: Any) -> Any:
 
 
 def agent_or_refuse(agent: str | None) -> str:
-    """The agent that the command acts for: the named one, otherwise the one in whose session it
-    is run.
+    """Return the agent that the command acts for: the named one, otherwise that of the session.
 
     Raises:
         Refusal: INVALID: no agent is named.
@@ -172,7 +170,7 @@ def agent_or_refuse(agent: str | None) -> str:
 
 
 def agent_around() -> str | None:
-    """The agent whose session, as its hooks have shown it, this process is in."""
+    """Return the agent whose session, by its hooks, this process is in."""
     return _around().agent
 
 
@@ -192,7 +190,7 @@ def _around() -> rq.ProcessesAgent:
 
 
 def person() -> str:
-    """The human at the keyboard, for the record of verdicts and overrides."""
+    """Return the person at the keyboard, for the record of verdicts and overrides."""
     import getpass
 
     try:
@@ -209,7 +207,7 @@ def confirm(question: str) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """A reply as indented JSON; what could deceive on a terminal is escaped."""
+    """Print a reply as indented JSON. Characters that could deceive on a terminal are escaped."""
     plain = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
     sys.stdout.write(texts.in_json(plain) + "\n")
 
@@ -227,7 +225,7 @@ def fail(refusal: Refusal) -> int:
 
 
 def here() -> Shell:
-    """The shell that this program was typed in."""
+    """Return the shell that this program was typed in."""
     return Shell(
         cwd=as_text(os.getcwd()), now_ms=SystemClock().now_ms(),  # noqa: PTH109
         agent=os.environ.get("COORD_AGENT"), pid=os.getpid(), user=person(), width=width(),
@@ -245,7 +243,7 @@ def tell(shell: Shell) -> None:
 
 
 def run_command(name: str, values: dict[str, Any]) -> Any:
-    """Carry out a declared command; a number that is returned is its exit code.
+    """Carry out a declared command. If it returns a number, exit with it.
 
     Raises:
         Refusal: what the coordinator, or the command itself, has against it.
@@ -279,7 +277,7 @@ def carry_out(body: Body, **values: Any) -> None:
                 try:
                     reply = session.call(request, key=once)
                 except Refusal as refusal:
-                    if session._wire.failed:  # what could not be started is not tried again
+                    if session._wire.failed:  # a failed start is not tried again
                         session._wire.autostart = False
                     request = asking.throw(refusal)
                 else:

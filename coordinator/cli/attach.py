@@ -107,10 +107,10 @@ def _take_over(launched: Launched) -> NoReturn:
     if launched.record.door is None:
         raise Refusal(Code.BAD_TRANSITION, f"The launch of {agent} has no door to ask at.",
                       next=f"coord attach {agent}")
-    link = door.knock(Path(launched.record.door), agent)
+    link = door.send_request(Path(launched.record.door), agent)
     complain(f"coord: waiting for {agent} to stop …")
     with link:
-        role = door.heard(link, agent)
+        role = door.read_answer(link, agent)
     complain(in_line(f"coord: you are {agent} now, at {role.task} '{role.title}'."))
     complain("coord: when you leave, it goes on unattended"
              + (" and its work lands." if role.lands else

@@ -123,7 +123,7 @@ def _stop(state: StateDir, again: Callable[[], Any], wire: Wire) -> bool:
 
 
 def hangs(state: StateDir) -> Refusal | None:
-    """What is wrong with a coordinator that runs and does not answer. None if it answers, if none
+    """Return the problem of a running coordinator that does not answer. None if it answers, if none
     runs, or if a sandbox keeps this process from it."""
     try:
         sock = connect(state)
@@ -171,7 +171,8 @@ def _has_left(state: StateDir, pid: int | None, again: Callable[[], Any]) -> boo
 
 
 def _stop_without_socket(state: StateDir, again: Callable[[], Any]) -> bool:
-    """Nobody can ask it: it starts, or ends, or sees in a moment that its socket is gone."""
+    """Stop a coordinator that cannot be asked: it starts, or ends, or is about to notice that its
+    socket is gone."""
     pid = holder(state)
     if pid is None:
         return False

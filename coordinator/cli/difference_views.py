@@ -24,7 +24,7 @@ NARROWEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The styles of a difference. `removed_part`, `added_part`: what changed within a line."""
+    """The styles of a difference. `removed_part`, `added_part`: changes within a line."""
 
     removed: str = "red"
     added: str = "green"
@@ -40,7 +40,7 @@ PLAIN = Look()
 
 
 def unified(diff: str, total: int, look: Look = PLAIN) -> list[Text]:
-    """A difference as lines below each other, each hunk with its number of `total`."""
+    """Return a difference as lines below each other, each hunk with its number of `total`."""
     head, hunks = split(diff)
     texts = head_lines(head, look)
     for hunk in hunks:
@@ -50,17 +50,17 @@ def unified(diff: str, total: int, look: Look = PLAIN) -> list[Text]:
 
 
 def head_lines(lines: Sequence[str], look: Look = PLAIN) -> list[Text]:
-    """The lines before the first hunk."""
+    """Return the lines before the first hunk."""
     return [Text(printable(line), look.head) for line in lines]
 
 
 def title(hunk: Hunk, total: int, look: Look = PLAIN) -> Text:
-    """The heading of a hunk: its place, and its number if there are several."""
+    """Return the heading of a hunk: its place, and its number if there are several."""
     return Text(hunk_head(hunk.at, hunk.number, total), look.at)
 
 
 def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -> list[Text]:
-    """The lines of one hunk below each other."""
+    """Return the lines of one hunk below each other."""
     changed = spans(hunk)
     texts = []
     for n, line in enumerate(hunk.lines):
@@ -75,7 +75,7 @@ def unified_hunk(hunk: Hunk, look: Look = PLAIN, syntax: Syntax | None = None) -
 
 
 def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
-    """A difference in two columns, `width` wide in all: what changed, and some lines around."""
+    """Return a difference in two columns, `width` wide in all: the changes, and lines around."""
     head, hunks = split(diff)
     texts = head_lines(head, look)
     for hunk in hunks:
@@ -86,7 +86,7 @@ def beside(diff: str, total: int, width: int, look: Look = PLAIN) -> list[Text]:
 
 def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
                 syntax: Syntax | None = None) -> list[Text]:
-    """One hunk in two columns. A line that is too long is continued below itself."""
+    """Return one hunk in two columns. A long line is continued below itself."""
     half = (max(width, NARROWEST) - 3) // 2
     digits = max([len(str(n)) for line in hunk.lines for n in (line.old, line.new) if n] or [1])
     texts = []
@@ -107,7 +107,7 @@ def beside_hunk(hunk: Hunk, width: int, look: Look = PLAIN,
 class Syntax:
     """The colours of a hunk's words, by the language of its file.
 
-    A hunk begins in the middle of a file: what began before (a long string) is not known.
+    A hunk begins in the middle of a file, so an earlier beginning, as of a long string, is unknown.
     """
 
     def __init__(self, path: str, hunk: Hunk, theme: str = "ansi_dark") -> None:
@@ -124,7 +124,7 @@ class Syntax:
         self._places = {id(line): n for n, line in enumerate(hunk.lines)}
 
     def of(self, line: Line) -> Text | None:
-        """A line of the hunk in colours; None if there is none."""
+        """Return a line of the hunk in colours; None if there is none."""
         text = self._coloured.get(self._places[id(line)])
         return text if text is not None and text.plain == _shown(line.text) else None
 
@@ -166,7 +166,7 @@ def _half(line: Line | None, pair: Pair, left: bool, width: int, digits: int, lo
 
 
 def _folded(text: Text, width: int) -> list[Text]:
-    """The text in pieces that are at most so wide."""
+    """Split the text into pieces of at most this width."""
     if cell_len(text.plain) <= width:
         return [text]
     offsets: list[int] = []

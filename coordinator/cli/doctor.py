@@ -109,7 +109,7 @@ def _ask_health(root: Path, facts: dict[str, object], problems: list[str]) -> rq
 
 
 def _list_git_problems(root: Path, problems: list[str]) -> list[str]:
-    """A guard of commits that was replaced, and locks of git's index that nobody removes."""
+    """Report a replaced guard of commits, and orphaned locks of git's index."""
     from coordinator.wiring import git_hooks, git_repository
 
     result = [f"git's index is locked by a git that has ended, so others fail: rm "
@@ -126,7 +126,7 @@ def _list_untrusted(root: Path, health: rq.HealthReply | None) -> list[str]:
 
 
 def _list_unused(made_shims: Sequence[str]) -> list[str]:
-    """The problems of shims that exist but are not first on PATH."""
+    """Return the problems of shims that exist but are not first on PATH."""
     return [f"{made_shim} has a shim that is not what is typed: {shims.folder()} is not "
             "first on PATH. `coord shims install` says what to add." for made_shim in made_shims
             if shims.real(made_shim) and not shims.hides(made_shim)]
@@ -159,15 +159,15 @@ def _say_settings(health: rq.HealthReply) -> None:
 
 
 def _say(name: str, text: str, indent: int = 13) -> None:
-    """A fact, folded beside its name on a terminal that is narrow."""
+    """Print a fact, folded beside its name on a narrow terminal."""
     first, *more = wrapped(text, width() if sys.stdout.isatty() else None, indent)
     for line in (name.ljust(indent) + first[indent:], *more):
         say(line)
 
 
 def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]:
-    """The settings, `section.key`, whose value in the file differs from the one in force. A value
-    set by the environment of the coordinator, or of this command, is no problem."""
+    """Return the settings, `section.key`, whose value in the file differs from the one in force. A
+    value set by the environment of the coordinator, or of this command, is no problem."""
     try:
         now = settings.load(root)
     except Refusal as refusal:
@@ -191,7 +191,7 @@ def _newer(root: Path, health: rq.HealthReply, problems: list[str]) -> list[str]
 
 
 def _sqlite() -> str:
-    """The SQLite version that a coordinator would use for its database."""
+    """Return the SQLite version that a coordinator would use for its database."""
     import apsw  # ms, and the coordinator tells as a rule
 
     return apsw.sqlite_lib_version()
@@ -209,7 +209,7 @@ def _doctor_ends(root: Path, refusal: Refusal, as_json: bool) -> int:
 
 
 def _wiring(root: Path, problems: list[str]) -> dict[str, str]:
-    """Each wired agent CLI, and whether its hooks reach the coordinator."""
+    """Return each wired agent CLI, and whether its hooks reach the coordinator."""
     wirer = Wirer(StateDir(root), Path.home())
     result: dict[str, str] = {}
     try:

@@ -113,7 +113,7 @@ def _judged(meaning: Meaning, name: str, old: bytes | None, new: bytes | None, *
 
 
 def _index_of(root: str) -> str:
-    """The path of the index: beside this user's own coordinator; empty if there is none."""
+    """Return the path of the index, beside this user's own coordinator; empty if there is none."""
     state = StateDir(Path(root))
     with contextlib.suppress(Refusal, OSError):
         if state.path.is_dir():
@@ -123,7 +123,7 @@ def _index_of(root: str) -> str:
 
 
 def _committed(path: str, typed: str, commit: str) -> bytes | None:
-    """The file's content in a commit; None if the commit has no such file.
+    """Return the file's content in a commit; None if the commit has no such file.
 
     Raises:
         Refusal: INVALID: no such commit, or no git repository.
@@ -193,6 +193,6 @@ def _count(number: int, what: str) -> str:
 
 
 def _fold_sentence(text: str, indent: int = 0) -> None:
-    """A sentence, folded where a terminal ends."""
+    """Print a sentence, folded at the terminal's width."""
     for line in wrapped(text, width(), indent):
         say(line)

@@ -82,7 +82,7 @@ class _Asked(NamedTuple):
 
 
 def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
-    """Do what was asked, print it, and return it. `asks`: a person may be asked about shims."""
+    """Carry out the command, print and return its result. `asks`: ask a person about shims."""
     agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt = asked
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
@@ -135,7 +135,7 @@ def _say_ready(root: Path, made: list[str], notes: list[str], *, git: bool, wire
 
 
 def _take_out(root: Path, asked: _Asked) -> dict[str, Any]:
-    """Take out of the settings, and of git's hooks, what coord put in."""
+    """Remove coord's parts of the settings, and of git's hooks."""
     names, yes, user, diff = asked.agent or [], asked.yes, asked.user, asked.diff
     people_only("taking coord's settings out", "Ask the person who runs coord.", typed=True)
     StateDir(root).check_ours()
@@ -186,7 +186,7 @@ def _apart() -> tuple[Path, Path]:
 
 
 def _whose(root: Path, around: Path | None) -> list[str]:
-    """The notes for a person about repositories inside one another."""
+    """Return notes for a person about repositories inside one another."""
     if around is not None:
         return [f"{root} has a coordinator of its own now: that of {around} covers nothing in it"]
     here = checkout(str(Path.cwd()))
@@ -199,7 +199,7 @@ def _whose(root: Path, around: Path | None) -> list[str]:
 
 
 def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
-    """The notes for a person who wires agents in a linked worktree."""
+    """Return notes for a person who wires agents in a linked worktree."""
     here = checkout(str(Path.cwd()))
     if here is None or not here.linked or Path(here.top) == root:
         return []
@@ -210,13 +210,13 @@ def _elsewhere(root: Path, wired: Sequence[Profile]) -> list[str]:
 
 
 def _lacking(root: Path) -> list[str]:
-    """The files and folders of this command that do not exist yet."""
+    """Return the files and folders of this command that do not exist yet."""
     return [name for name in (f"{STATE_DIR}/", "coord.toml", "context_archive/")
             if not (root / name).exists()]
 
 
 def _prepare(root: Path) -> list[str]:
-    """Make what does not exist yet. Returns what was made."""
+    """Make the missing files and folders, and return them."""
     state = StateDir(root)
     made = _lacking(root)
     load(root)  # wrong settings are reported before anything is made

@@ -193,7 +193,7 @@ def _on_signals(launcher: Launcher, screen: _Screen) -> None:
 
     def hung_up(number: int, frame: FrameType | None) -> None:
         screen.unheard()
-        launcher.drain()  # nor can anybody press Ctrl-C there
+        launcher.drain()  # nor can a person press Ctrl-C there
 
     screen.nobody_listens = launcher.drain
     signal.signal(signal.SIGINT, interrupted)
@@ -233,7 +233,7 @@ class _Screen:
             self.nobody_listens()
 
     def say(self, line: str) -> None:
-        """One line for the record."""
+        """Print a line for the record."""
         try:
             self._say(line)
         except OSError:
@@ -347,7 +347,7 @@ def _tell_cost(made: Report) -> None:
 
 
 def _tell_next_step(made: Report) -> None:
-    """The one command that is next, if any is."""
+    """Print the next command, if there is one."""
     if not made.tasks and made.given_up:
         say(f"given up before: {_some(made.given_up)}")
         say("next: coord dead list, then coord task retry TASK")

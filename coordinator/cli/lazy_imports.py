@@ -42,7 +42,7 @@ class Unread(ModuleType):
     """A module that was imported and not used yet."""
 
     def __getattribute__(self, name: str) -> Any:
-        """Anything else reads it in."""
+        """Import the module when any other attribute is read."""
         if name == "__spec__":  # a second `import` asks for this
             return ModuleType.__getattribute__(self, name)
         with _reading:
@@ -71,7 +71,7 @@ class Later:
         return self.loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Not now."""
+        """Do not import it yet."""
         module.__class__ = Unread
 
 
@@ -82,7 +82,7 @@ class Finder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The place of the module, with a loader that reads it in later."""
+        """Find the module, with a loader that imports it later."""
         spec = PathFinder.find_spec(name, path, target) if name in SELDOM else None
         if spec is None or spec.loader is None:
             return None

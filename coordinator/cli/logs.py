@@ -68,7 +68,7 @@ def _read_name(task: str) -> str:
 
 
 def _complain_of_silence(name: str, paths: list[Path], *, every: bool, raw: bool) -> None:
-    """Complain that nothing was said, and whether there is more in the logs."""
+    """Complain about the missing output, and say whether the logs have more."""
     whole = not raw and any(path.stat().st_size for path in (paths if every else paths[-1:]))
     complain(f"coord: the agent of {name} has said nothing"
              + (f" for people; `coord logs {name} --raw` shows its log." if whole else ".")

@@ -1,6 +1,6 @@
-"""The entry point of `coord`: gathers the commands and turns whatever happens into an exit code."""
+"""The entry point of `coord`: gathers the commands and turns every result into an exit code."""
 
-# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to tell yet)
+# ruff: noqa: E402 (Ctrl-C during the imports just ends the program: there is nothing to report yet)
 from __future__ import annotations
 
 import _signal as signal  # type: ignore[import-not-found]  # (`signal` takes ms to load)
@@ -39,7 +39,7 @@ MORE_WORDS = {"task add": "coord task add 'SEVERAL WORDS' -r FILE -r FILE"}
 
 
 def run(*, short: bool = False) -> None:
-    """`coord …`; never returns. `short`: it runs one command, and ends."""
+    """Run `coord …` and never return. `short`: it runs one command, and ends."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: PTH123, SIM115
     for name in ("stdout", "stderr"):
@@ -97,7 +97,7 @@ def _leave(code: int) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code of `coord` with these arguments."""
+    """Run `coord` with these arguments, and return its exit code."""
     word = arguments[0] if arguments else ""
     fault = _find_fault(word)
     if fault is not None:
@@ -125,7 +125,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_fault(word: str) -> tuple[str, str] | None:
-    """Why no command that begins with this word can run here, and what to do."""
+    """Return why no command that begins with this word can run here, and the next step."""
     if word != "hook" and not _stands_somewhere():  # a hook has its own words for that
         return ("coord: This shell's working directory does not exist any more. Nothing was done.",
                 "cd to a directory that is there")
@@ -175,7 +175,7 @@ def _mistyped(message: str, step: str, arguments: list[str]) -> int:
 
 
 def _parse(arguments: list[str]) -> Any:
-    """Parse by Typer, which knows all commands, and reports what is wrong."""
+    """Parse by Typer, which knows all commands, and reports mistakes."""
     read_group(arguments[0] if arguments else "")
     from coordinator.cli.typer_program import build_program
 
@@ -246,7 +246,7 @@ def _tell_usage(bad: Any, arguments: list[str]) -> int:
 
 
 def _bug(bad: Exception) -> int:
-    """Ours to mend: the traceback goes to a file, a sentence to the person."""
+    """Report a bug of ours: the traceback goes to a file, a sentence to the person."""
     import tempfile
     import traceback
 

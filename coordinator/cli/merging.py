@@ -1,6 +1,6 @@
 """`coord merge-file` and `coord merge-driver`: the merge by region, for a person and for git.
 
-Ask no coordinator, and start none: what a merge comes to follows from three texts.
+They ask no coordinator, and start none: the result of a merge follows from three texts.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _describe_merge(done: Merged) -> dict[str, Any]:
 
 
 def _bytes(typed: str) -> bytes:
-    """A file's bytes.
+    """Return a file's bytes.
 
     Raises:
         Refusal: INVALID, LIMIT, STORAGE.

@@ -70,7 +70,7 @@ def is_command(word: str) -> bool:
 
 
 def list_first_words(*, hidden: bool = False) -> set[str]:
-    """The words that commands begin with."""
+    """Return the words that commands begin with."""
     words = {name.partition(" ")[0] for names in MODULES.values() for name in names}
     return {word for word in words if hidden or not word.startswith("_")}
 
@@ -94,8 +94,7 @@ def _read(modules: Iterable[str]) -> None:
 
 
 def describe_unknown(typed: str, commands: Collection[str]) -> str:
-    """The message that none of these commands is called `typed`, with the ones that may have been
-    meant."""
+    """Return the message that none of these commands is called `typed`, with the likeliest ones."""
     meant = [name for name in MEANT.get(typed, ()) if name in commands]
     near = [*meant, *(name for name in _find_near(typed, commands) if name not in meant)]
     sentence = f"No such command {typed!r}."

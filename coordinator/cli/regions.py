@@ -113,7 +113,7 @@ def commit_region(
 
 def _list_given(resources: list[str], sources: list[str], hashes: list[str], places: list[str],
                 token: str | None) -> list[rq.RegionText]:
-    """The regions with their new texts, which are read."""
+    """Return the regions with their new texts, which are read here."""
     return [
         rq.RegionText(resource=name, text=read_text(source), lease_token=token,
                       content_hash=hashes[n] if hashes else None,
@@ -149,7 +149,7 @@ def _outline(outlines: Outlines, name: str, data: bytes, *, nested: bool) -> Out
 
 
 def _content_hash(outline: Outline, region: Region, data: bytes) -> str:
-    """The hash that leases tell, and that commits are based on."""
+    """Return the hash that leases show, and that commits are based on."""
     from coordinator.regions.outline import bare
 
     whole = data if region.kind == "header" else bare(outline, data[region.start:region.end])
@@ -201,7 +201,7 @@ def placed(typed: str, command: str) -> tuple[str, str, str]:
 
 
 def text_of(path: str, typed: str, command: str) -> bytes:
-    """The file's bytes.
+    """Return the file's bytes.
 
     Raises:
         Refusal: INVALID: no file, or not one of text; LIMIT; STORAGE.

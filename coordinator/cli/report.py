@@ -41,7 +41,7 @@ class Saved(msgspec.Struct):
 
 
 def read_template() -> str:
-    """The page without its data.
+    """Return the page without its data.
 
     Raises:
         Refusal: INVALID: this checkout has not built it.
@@ -60,7 +60,7 @@ def read_template() -> str:
 
 
 def fill_template(template: str, title: str, timeline: rq.TimelineReply) -> str:
-    """The whole file, UTF-8."""
+    """Return the page with its data."""
     data = json.dumps(msgspec.to_builtins(Saved(title, timeline)), separators=(",", ":"))
     for sign in "<>&":  # no end of a script, no remark: JSON reads its own way of writing them
         data = data.replace(sign, f"\\u{ord(sign):04x}")
@@ -107,7 +107,7 @@ def report(
 
 
 def _find_span(run: str | None, everything: bool) -> tuple[str, str | None, str | None]:
-    """(title, since, until) of the requested span.
+    """Return (title, since, until) of the requested span.
 
     Raises:
         Refusal: INVALID: there is no such launch, or there are several.

@@ -16,8 +16,7 @@ from coordinator.words import requests as rq
 
 
 def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
-    """The lines of the page. `beside`: the width for differences in two columns; None: one column.
-    """
+    """Yield the lines of the page. `beside`: the width for differences in two columns, if any."""
     for part in parts(row):
         if isinstance(part, str):
             yield Text(part)
@@ -26,7 +25,7 @@ def page(row: rq.Review, *, beside: int | None) -> Iterator[Text]:
 
 
 def of_file(file: rq.ReviewFile, *, beside: int | None) -> Iterator[Text]:
-    """The lines about one file of it."""
+    """Yield the lines about one file of it."""
     yield Text(file_head(file))
     if beside is None:
         yield from views.unified(file.diff, file.hunks or 0)

@@ -53,7 +53,7 @@ FOR_PAGERS = {"LESS": "FRX", "LV": "-c"}
 
 
 def pager() -> str | None:
-    """The pager's command (for `sh -c`); None if output is not paged."""
+    """Return the pager's command (for `sh -c`); None if output is not paged."""
     if not (sys.stdout.isatty() and sys.stdin.isatty()) or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -222,7 +222,7 @@ def _print_verdict(verdict: rq.Verdict, row: rq.Review, *, part: bool) -> None:
 
 
 def _rest(review: str) -> str:
-    """The names of what a verdict on a part has left. A renamed file may be in both."""
+    """Return the names that a verdict on a part has left. A renamed file may be in both."""
     try:
         names = [path(file.path) for file in ask(rq.ReviewShow(review=review)).files]
     except Refusal:  # the verdict holds, even if this question fails
@@ -249,7 +249,7 @@ def _tell_of_branch(verdict: rq.Verdict, row: rq.Review, place: str) -> None:
 
 
 def _numbers(hunks: list[str] | None) -> list[int]:
-    """`2`, `1,3`, `2-4` as numbers.
+    """Return the numbers in `2`, `1,3` or `2-4`.
 
     Raises:
         Refusal: INVALID.

@@ -70,7 +70,7 @@ def run(
 
 
 def _brought(profile: str, root: Path, arguments: list[str]) -> session_wiring.Brought:
-    """The hooks that a session brings along, where its agent does not read the repository's."""
+    """Return the hooks that a session brings along if its agent does not read the repository's."""
     try:
         return session_wiring.bring(profiles.load(profile, root), StateDir(root), Path.home(),
                                     Path.cwd(), arguments, os.environ)
@@ -115,7 +115,7 @@ def _become(words: list[str], environment: dict[str, str]) -> NoReturn:
 
 
 def _program(profile: Profile) -> list[str]:
-    """The program as a person types it; empty if the profile leaves it open."""
+    """Return the program as a person types it; empty if the profile leaves it open."""
     return [profile.command[0]] if profile.command and "{" not in profile.command[0] else []
 
 
@@ -135,7 +135,7 @@ def _find_program(profile: str, words: list[str]) -> list[str]:
 
 
 def _environment(client: Client) -> dict[str, str]:
-    """The environment, with the agent's identity for `coord` and its hooks."""
+    """Return the environment, with the agent's identity for `coord` and its hooks."""
     state = StateDir(client.root)
     mine = os.environ
     return {

@@ -70,7 +70,7 @@ def separate(start: Path) -> tuple[Path, Path]:
 
 
 def _already(root: Path) -> Path:
-    """It has a `.coord`: then it is apart from whatever is around it, and both may know."""
+    """Record on both sides that a root with its own `.coord` is apart. Return the folder above."""
     above = prepared_above(root)
     if above is None or not is_prepared(str(root)):
         raise Refusal(
@@ -84,7 +84,7 @@ def _already(root: Path) -> Path:
 
 @contextmanager
 def _standing_still(state: StateDir) -> Iterator[None]:
-    """No coordinator runs there, and none can start."""
+    """Keep any coordinator from running or starting there."""
     for left in reversed(range(_TRIES)):
         stop(state)
         try:

@@ -102,7 +102,7 @@ def offer(wired: Sequence[Profile], root: Path | None, *, wanted: bool | None,
 
 
 def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path | None) -> list[str]:
-    """The note about programs whose commands can still write what others hold."""
+    """Return the note about programs whose commands can still write files that others hold."""
     free = [program for program in lacking if not any(
         program in shims.programs([profile]) and command_prefix.is_wired(profile, root)
         for profile in wired)]
@@ -111,7 +111,7 @@ def _warn_of_free(lacking: Iterable[str], wired: Sequence[Profile], root: Path |
 
 
 def _list_left(made: list[str]) -> list[str]:
-    """The steps left for a person."""
+    """Return the steps left for a person."""
     hidden = [text for text in made if not shims.hides(text)]
     if not hidden:
         return []

@@ -169,7 +169,7 @@ def _run(command: list[str], given: dict[str, Any], limit: float) -> Any:
 
 
 def _end(started: subprocess.Popen[bytes]) -> None:
-    """End everything that the command has started."""
+    """End all processes that the command has started."""
     try:
         os.killpg(started.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -179,5 +179,5 @@ def _end(started: subprocess.Popen[bytes]) -> None:
 
 
 def _given(text: str) -> str:
-    """The typed text, or standard input."""
+    """Return the typed text, or standard input."""
     return sys.stdin.read() if text == "-" else text

@@ -41,7 +41,7 @@ def show_status(**values: Any) -> None:
 
 def _watch(events: int) -> None:
     """Redraw in place each second until `q` or Ctrl-C. A stopped coordinator is not started again,
-    because somebody meant to stop it. The screen continues if another command starts it."""
+    because a person meant to stop it. The screen continues if another command starts it."""
     console = out()
     if not console.is_terminal and not sys.stdout.isatty():
         raise Refusal(Code.INVALID, "--watch needs a terminal.", next="`coord status`, or --json.")
@@ -120,14 +120,15 @@ def watched_keys() -> Iterator[Callable[[float], str]]:
 
 
 def waiting(reply: rq.StatusReply) -> set[str]:
-    """What waits for a person, by name: reviews, requests, silent agents, messages."""
+    """Return the names of all that waits for a person: reviews, requests, silent agents, messages.
+    """
     return {*(row.review for row in reply.reviews), *(row.request for row in reply.requests),
             *(f"{row.agent} is silent" for row in reply.agents if row.state == "stale"),
             *(f"message {n}" for n in range(1, reply.messages + 1))}
 
 
 def dashboard(reply: rq.StatusReply, width: int | None, height: int | None) -> Text:
-    """The whole picture, as Rich prints it."""
+    """Return the whole picture, as Rich prints it."""
     picture = Text(no_wrap=True, overflow="ellipsis")
     for line, style in bodies.lines(reply, width, height):
         picture.append(texts.harmless(line) + "\n", STYLES.get(style, style))
@@ -136,7 +137,7 @@ def dashboard(reply: rq.StatusReply, width: int | None, height: int | None) -> T
 
 
 def svg(reply: rq.StatusReply, path: str, width: int = 100) -> None:
-    """The dashboard as an SVG picture, for the README."""
+    """Write the dashboard as an SVG picture, for the README."""
     console = Console(record=True, width=width, force_terminal=True, file=io.StringIO(),
                       highlight=False)
     console.print(Panel(dashboard(reply, width - 4, None), border_style="dim", padding=(0, 1)))

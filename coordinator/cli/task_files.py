@@ -58,7 +58,7 @@ def import_(
 
 
 def import_request(file: str, form: str | None = None) -> rq.TaskImport:
-    """The request that adds the tasks of a file.
+    """Return the request that adds the tasks of a file.
 
     Raises:
         Refusal: INVALID, STORAGE.
@@ -163,7 +163,7 @@ HEAD = """\
 # A field that you take out has its default again. Leave all as it is to change nothing.
 """
 FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
-#: How often a change is sent again because something else of the task has changed.
+#: How often a change is sent again because another field of the task has changed.
 TRIES = 5
 
 
@@ -187,7 +187,7 @@ def schema() -> None:
 
 
 def schema_text() -> str:
-    """The schema as it is printed, and kept in the documents."""
+    """Return the schema as it is printed, and kept in the documents."""
     return json.dumps(task_fields.schema(), indent=2, ensure_ascii=False) + "\n"
 
 
@@ -248,7 +248,7 @@ def _text(path: Path) -> str:
 
 
 def _changes(before: str, after: str) -> dict[str, Any]:
-    """Field -> its new value.
+    """Return each changed field with its new value.
 
     Raises:
         Refusal: INVALID: the text is not one task.

@@ -1,6 +1,6 @@
 """`coord trust`: a person trusts parts of a repository that run commands or weaken protection.
 
-The module decides what is shown and asked. Profiles and settings know what needs trust, and
+The module decides what to show and ask. Profiles and settings know what needs trust, and
 `files/trusted.py` what has it. An agent is never asked.
 """
 
@@ -33,9 +33,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     data: bytes
     """Exactly the bytes to trust."""
     says: list[str]
-    """What it does, one sentence each."""
+    """Its effects, one sentence each."""
     text: str
-    """The text that a person reads."""
+    """The text for a person."""
 
 
 @command("trust")
@@ -113,7 +113,7 @@ def heed(root: Path, name: str) -> None:
 
 
 def untrusted(root: Path) -> Iterator[Subject]:
-    """The parts of this repository that nobody has trusted yet.
+    """Yield the parts of this repository that are not trusted yet.
 
     Raises:
         Refusal: INVALID, STORAGE: it cannot be read.

@@ -1,7 +1,7 @@
 """The program that Typer parses, made from the declared commands (`commands/signatures.py`).
 
-Typer is read in for what is seldom typed: help, mistakes, and commands that pass options on. The
-pages of help are our own (`commands/help_pages.py`), so they are the same with each Typer.
+Typer is imported only for rare lines: help, mistakes, and commands that pass options on. The pages
+of help are our own (`commands/help_pages.py`), so they are the same with each Typer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DeclaredGroup(TyperGroup):
     format_help = DeclaredCommand.format_help
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that is typed first.
+        """Return the command that is typed first.
 
         Raises:
             UnknownCommandError: there is none of that name.
@@ -50,7 +50,7 @@ class DeclaredGroup(TyperGroup):
 
 
 def find_name(context: Any) -> str:
-    """The words by which a command was reached."""
+    """Return the words by which a command was reached."""
     path: str = context.command_path
     return path.partition(" ")[2]
 
@@ -88,8 +88,8 @@ def do_nothing() -> None:
 
 
 def make_callback(command: Command, *, of_group: bool = False) -> Callable[..., Any]:
-    """A function with the signature that Typer reads, which carries out the command. `of_group`:
-    unless one of the commands below it is meant."""
+    """Make a function with the signature that Typer reads, which carries out the command.
+    `of_group`: unless one of the commands below it is meant."""
     def callback(context: typer.Context | None = None, **values: Any) -> Any:
         if context is not None and context.invoked_subcommand is not None:
             return None
@@ -105,7 +105,7 @@ def make_callback(command: Command, *, of_group: bool = False) -> Callable[..., 
 
 
 def _make_place(parameter: Parameter) -> Place:
-    """A parameter, as Typer declares one."""
+    """Return a parameter as Typer declares it."""
     kind: Any = parameter.type
     default = parameter.default
     if parameter.choices:

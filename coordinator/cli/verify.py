@@ -99,6 +99,6 @@ def _list(verification_list: rq.VerificationList) -> None:
 
 
 def _print_folded(text: str) -> None:
-    """A line, folded where a terminal ends."""
+    """Print a line, folded at the terminal's width."""
     for line in wrapped(text, width(), 0):
         say(line)

@@ -25,7 +25,7 @@ from coordinator.words.texts import counted
 
 
 def chosen(root: Path, names: Sequence[str], everything: bool) -> list[Profile]:
-    """The profiles that a person named, or all that are installed and can be wired."""
+    """Return the profiles that a person named, or all installed ones that can be wired."""
     for name in names:
         heed(root, name)
     found_profiles = [load(name, root) for name in names]
@@ -201,14 +201,14 @@ def guard_out(root: Path, *, yes: bool, diff: bool = False, every: bool = False)
 
 
 def _wired(root: Path, but: Sequence[str] = (), *, here: bool = False) -> list[str]:
-    """The agents that are wired, beside these; `here`: in this repository, not for all of them."""
+    """Return the other wired agents. `here`: in this repository, not for all of them."""
     wirer = Wirer(StateDir(root), Path.home())
     return [profile.name for profile in profiles(root, broken=False)
             if profile.wire and profile.name not in but and wirer.is_wired(profile, here=here)]
 
 
 def _find_hooks(root: Path) -> list[git_hooks.Hook]:
-    """The hooks that git runs in this clone; empty if git cannot be asked."""
+    """Return the hooks that git runs in this clone; empty if git cannot be asked."""
     try:
         return git_hooks.find_hooks(root)
     except Refusal:
@@ -216,7 +216,7 @@ def _find_hooks(root: Path) -> list[git_hooks.Hook]:
 
 
 def _lacking(root: Path) -> list[git_hooks.Hook]:
-    """The hooks that `guard_in` would ask about."""
+    """Return the hooks that `guard_in` would ask about."""
     found_hooks = _find_hooks(root)
     return [] if not found_hooks or git_hooks.shared(root, found_hooks) else [
         hook for hook in found_hooks if hook.state() != "guarded"]
@@ -258,13 +258,13 @@ def _show(text: str, whole: bool, yes: bool) -> None:
 
 
 def _is_alone(yes: bool) -> bool:
-    """Whether nobody agreed in advance and nobody can be asked."""
+    """Whether no person agreed in advance and none can be asked."""
     return not yes and not sys.stdin.isatty()
 
 
 def _show_all(plans: Plans, guarded: Sequence[git_hooks.Hook], whole: bool,
               remove: bool = False) -> None:
-    """Show all changes if nobody can be asked, not only the first.
+    """Show all changes if no person can be asked, not only the first.
 
     Raises:
         Refusal: INVALID, if there are changes that nobody only wanted to see (`whole`).
@@ -299,7 +299,7 @@ def _agreed(what: str, files: int, remove: bool = False) -> bool:
 
 
 def live(root: Path, profile: Profile) -> str | None:
-    """Check that a hook of this profile really reaches the coordinator. Returns what is wrong, or
+    """Check that a hook of this profile really reaches the coordinator. Return the problem, or
     None."""
     state = StateDir(root)
     assert profile.hooks is not None

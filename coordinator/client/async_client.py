@@ -258,7 +258,7 @@ class AsyncClient(Operations):
         Raises:
             Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
-        wire = self._connections.another()
+        wire = self._connections.open_another()
         try:
             async for raw in wire.events(after):
                 yield read(raw, rq.EventRow)

@@ -1,6 +1,8 @@
-"""Running things side by side in an event loop: connections, renewals, bodies, unfinished work.
+"""Work that runs at the same time in an event loop: connections, renewals, bodies.
 
-`concurrency` has the same names for threads.
+A body is the code inside `async with`, which runs while its lease is held. `concurrency` is this
+module's twin for threads, with the same names. Both are written by hand, while most of the blocking
+client is made from the asynchronous one (scripts/blocking_client.py).
 """
 
 from __future__ import annotations
@@ -24,33 +26,32 @@ _PARENTS: list[AsyncWire] = []
 
 
 class AsyncConnections:
-    """The connections of one client: a common one for immediate answers, others for waiting
-    questions."""
+    """The connections of one client: one for immediate answers, one for each waiting question."""
 
     def __init__(self, wire: AsyncWire) -> None:
         self.wire = wire
         self._others: weakref.WeakSet[AsyncWire] = weakref.WeakSet()
 
     def borrow(self) -> contextlib.AbstractContextManager[AsyncWire]:
-        """A connection for one question."""
+        """Lend the common connection for one question."""
         return contextlib.nullcontext(self.wire)
 
-    def another(self) -> AsyncWire:
-        """A connection for one caller alone; `end` closes it."""
-        wire = self.wire.another()
+    def open_another(self) -> AsyncWire:
+        """Open a connection for one caller alone. `end` closes it."""
+        wire = self.wire.copy()
         self._others.add(wire)
         return wire
 
     async def end(self, wire: AsyncWire) -> None:
-        """Close a connection that is not needed any longer."""
+        """Close a connection of `open_another`."""
         await wire.close(for_good=True)
 
     async def close(self) -> None:
-        """Hang up for good, on the common one."""
+        """Close the common connection for good."""
         await self.wire.close(for_good=True)
 
     def hang_up(self, *, for_good: bool) -> None:
-        """End what waits for its answer now."""
+        """End all questions that wait for an answer."""
         self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *self._others):
             wire.hang_up()
@@ -58,11 +59,11 @@ class AsyncConnections:
     def start_anew(self) -> None:
         """Begin with new connections in a forked process. The parent keeps the old ones."""
         _PARENTS.append(self.wire)
-        self.__init__(self.wire.another())  # type: ignore[misc]
+        self.__init__(self.wire.copy())  # type: ignore[misc]
 
 
 class AsyncRenewing:
-    """Renews a lease by a task, until the lease says that it is over, or until it is garbage."""
+    """Renews a lease by a task, until `renew` returns False, or until its lease is garbage."""
 
     def __init__(self, renew: Renew, every_s: float) -> None:
         self._task = asyncio.create_task(
@@ -84,12 +85,12 @@ class AsyncRenewing:
 
 
 class AsyncChecked:
-    """A body's view of its lease that needs no awaiting."""
+    """The part of a lease that its body may call without `await`."""
 
     _check_known: Callable[[], None]
 
     def check(self) -> None:
-        """Check by the last renewal; `confirm` asks.
+        """Check by the last renewal. `confirm` asks the coordinator.
 
         Raises:
             LeaseLost: the lease is known to have ended, or was not confirmed in time.
@@ -99,7 +100,8 @@ class AsyncChecked:
 
 def run_body(begin: Callable[[Callable[[], bool]], AsyncIterator[T]],
              ) -> contextlib.AbstractAsyncContextManager[T]:
-    """A body, as `async with` runs it."""
+    """Make the context manager of a body. `begin` gets a function that returns whether the body
+    still runs. Here it always does: an event loop closes an abandoned generator itself."""
     return contextlib.asynccontextmanager(begin)(lambda: True)
 
 

@@ -52,8 +52,8 @@ class AsyncWire:
         self.asking = 0
         self._closed = False
 
-    def another(self) -> AsyncWire:
-        """A further connection, for the same agent."""
+    def copy(self) -> AsyncWire:
+        """Return a further connection, not yet open, for the same agent."""
         return AsyncWire(
             self.state, token=self.token, autostart=self.autostart, starting=self._starting,
             hang_ups=self.hang_ups)

@@ -218,7 +218,8 @@ class _Question:
         self.at = now_iso()
         self._key = how_asked(request, key)[2]
         #: A question that waits has a connection of its own, so that hanging up leaves the queue.
-        self._wire: AsyncWire | None = client._connections.another() if request.wait_s > 0 else None
+        self._wire: AsyncWire | None = (
+            client._connections.open_another() if request.wait_s > 0 else None)
         asked: rq.Request[Any] = request
         self._asking: asyncio.Future[Any] = asyncio.ensure_future(
             client._ask(asked, self._key, mark) if self._wire is None

@@ -256,7 +256,7 @@ class Client(Operations):
         Raises:
             Refusal: DAEMON_DOWN: the coordinator stopped, or the client has hung up.
         """
-        wire = self._connections.another()
+        wire = self._connections.open_another()
         try:
             for raw in wire.events(after):
                 yield read(raw, rq.EventRow)

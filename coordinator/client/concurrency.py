@@ -1,7 +1,7 @@
-"""Running things side by side in threads: connections, renewals, and bodies that an exception may
-end.
+"""Work that runs at the same time in threads: connections, renewals, bodies.
 
-`async_concurrency` has the same names for an event loop.
+A body is the code inside `with`, which runs while its lease is held. `async_concurrency` is this
+module's twin for an event loop, with the same names. Both are written by hand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Checked", "Connections", "Grants", "Lock", "Renewing", "run_body", "
 
 P = ParamSpec("P")
 T = TypeVar("T")
-#: Connections beside the first that are kept for the next question.
+#: How many connections beside the first are kept for the next question.
 IDLE_MAX = 4
 
 
@@ -41,7 +41,7 @@ class Connections:
 
     @contextlib.contextmanager
     def borrow(self) -> Iterator[Wire]:
-        """A connection that no other thread uses meanwhile: the first one, if it is free."""
+        """Lend a connection that no other thread uses meanwhile: the first one, if it is free."""
         closed = self._closed
         if self._first.acquire(blocking=False):
             try:
@@ -55,7 +55,7 @@ class Connections:
             wire = self._idle.pop()
             wire.token, wire.autostart = self.wire.token, self.wire.autostart
         except IndexError:
-            wire = self.wire.another()
+            wire = self.wire.copy()
         self._busy.add(wire)
         try:
             yield wire
@@ -66,19 +66,19 @@ class Connections:
             else:
                 wire.close()
 
-    def another(self) -> Wire:
-        """A connection for one caller alone; `end` closes it."""
-        wire = self.wire.another()
+    def open_another(self) -> Wire:
+        """Open a connection for one caller alone. `end` closes it."""
+        wire = self.wire.copy()
         self._busy.add(wire)
         return wire
 
     def end(self, wire: Wire) -> None:
-        """Close a connection that is not needed any longer."""
+        """Close a connection of `open_another`."""
         self._busy.discard(wire)
         wire.close()
 
     def close(self) -> None:
-        """Hang up the unused connections. The others hang up after their answer."""
+        """Close the unused connections. The others close after their answer."""
         self._closed += 1
         while self._idle:
             self._idle.pop().close()
@@ -87,7 +87,7 @@ class Connections:
             self._first.release()
 
     def hang_up(self, *, for_good: bool) -> None:
-        """From another thread, or a signal handler: end the waiting questions now."""
+        """End all questions that wait for an answer. For another thread, or a signal handler."""
         self.wire.hang_ups.add(for_good)
         for wire in (self.wire, *tuple(self._busy)):
             wire.hang_up()
@@ -96,7 +96,7 @@ class Connections:
         """Begin with new connections in a forked process. The parent keeps the old ones."""
         for wire in (self.wire, *self._idle, *self._busy):
             wire.close()
-        self.__init__(self.wire.another())  # type: ignore[misc]
+        self.__init__(self.wire.copy())  # type: ignore[misc]
 
 
 class Grants:
@@ -105,13 +105,13 @@ class Grants:
 
     def ask(self, client: Client, request: rq.Request[T], key: str | None = None,
             mark: int | None = None) -> T:
-        """Ask anything."""
+        """Ask, and return the answer."""
         return client._ask(request, key, mark)
 
 
 class Renewing:
-    """Renews a lease by a thread, until the lease says that it is over, or until it is garbage,
-    which an exception at any instant may make it."""
+    """Renews a lease by a thread, until `renew` returns False, or until its lease is garbage. An
+    exception at any instant may make it garbage."""
 
     def __init__(self, renew: Callable[[], bool], every_s: float) -> None:
         self._done, self._ended = threading.Event(), threading.Event()
@@ -145,7 +145,7 @@ class Checked:
 def run_body(
     begin: Callable[[Callable[[], bool]], Iterator[T]],
 ) -> contextlib.AbstractContextManager[T]:
-    """A body, as `with` runs it."""
+    """Make the context manager of a body. `begin` gets a function that tells if it runs."""
     return _Body(begin)
 
 
@@ -174,14 +174,14 @@ class _Body(contextlib.AbstractContextManager[T]):
 
 
 class _Running:
-    """Whether a body still runs. Tells it to the renewal of its lease, in case an exception came so
-    that the body is never ended."""
+    """Whether a body still runs. The renewal of its lease asks this: an exception may prevent its
+    end."""
 
     def __init__(self) -> None:
         self._body: Callable[[], Any] = lambda: self
 
     def follow(self, body: Any) -> None:
-        """Tell of this generator from now on."""
+        """Watch this generator from now on."""
         self._body = weakref.ref(body)
 
     def __call__(self) -> bool:
@@ -190,5 +190,5 @@ class _Running:
 
 
 def to_the_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The result of `work`. Nothing can cut off a thread here."""
+    """Return the result of `work`. Nothing can cut off a thread here."""
     return work(*args, **kwargs)

@@ -53,8 +53,8 @@ class Wire:
         self.asking = 0
         self._closed = False
 
-    def another(self) -> Wire:
-        """A further connection, for the same agent."""
+    def copy(self) -> Wire:
+        """Return a further connection, not yet open, for the same agent."""
         return Wire(
             self.state, token=self.token, autostart=self.autostart, starting=self._starting,
             hang_ups=self.hang_ups)

@@ -26,7 +26,7 @@ from coordinator.client.asking import here
 from coordinator.client.client import Client
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT
+from coordinator.words.resource_names import from_root
 
 #: The default time limit of a `Command` (seconds), and the length of its reported output
 #: (characters).
@@ -194,7 +194,7 @@ def _named(texts: Sequence[rq.RegionText], leases: Sequence[rq.Lease]) -> list[r
     """The same texts with names that are valid in the working directory, because leases are named
     from the root."""
     resources = {lease.resource for lease in leases}
-    return [msgspec.structs.replace(region_text, resource=FROM_ROOT + region_text.resource)
+    return [msgspec.structs.replace(region_text, resource=from_root(region_text.resource))
             if region_text.resource in resources else region_text for region_text in texts]
 
 

@@ -1,6 +1,6 @@
-"""Starting a coordinator where none serves: one, however many want it at once.
+"""Starting a coordinator if none serves: a single one, however many processes ask at once.
 
-The module owns the process until it serves, and says in words why it does not.
+The module owns the process until it serves, and explains a failed start.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ from coordinator.namespaces import orders
 from coordinator.words.refusals import Code, Refusal
 
 START_TIMEOUT_S = 20.0
-#: How long to wait for another process that is starting it already (seconds). One that hangs delays
-#: others no longer.
+#: How long to wait (seconds) for another process that is starting it. It may hang.
 TURN_S = 5.0
 
 
 def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
           log_format: str | None = None) -> None:
-    """Start the daemon in the background and wait until it listens. `asked`: by a person, who has
-    named this folder. `log_format`: `text` or `json`, in place of the setting.
+    """Start the daemon in the background and wait until it listens. `asked`: whether a person
+    asked and named this folder. `log_format`: `text` or `json`, instead of the setting.
 
     Raises:
-        Refusal: what kept it from starting, in its own words; DAEMON_DOWN.
+        Refusal: the daemon's reason for not starting; DAEMON_DOWN.
     """
     try:
         state.create(asked=asked)
@@ -51,12 +50,12 @@ def start(state: StateDir, http_port: int | None = None, *, asked: bool = False,
                 failed = None if serves else _start(state, http_port, log_format)
             except _Outside:
                 outside = True
-        if outside:  # the one that is started there needs the turn
+        if outside:  # the daemon that is started there needs the turn
             _await_outside(state)
             return
         if failed is None or failed[0] >= 0:
             break  # otherwise it was killed in that moment
-    if failed is not None:  # another may have the turn, and start one elsewhere
+    if failed is not None:  # another process may have the turn, and start a daemon elsewhere
         _explain_failure(state, *failed)
 
 
@@ -65,8 +64,8 @@ class _Outside(Exception):
 
 
 def check_place(state: StateDir) -> None:
-    """Check that no coordinator serves at another place than this environment names. A second one
-    cannot start, and to wait for it is in vain.
+    """Check that no coordinator serves at another place than this environment names. A second
+    coordinator cannot start, so waiting for it is in vain.
 
     Raises:
         Refusal: DAEMON_DOWN.
@@ -90,12 +89,12 @@ def check_place(state: StateDir) -> None:
 
 @contextlib.contextmanager
 def _turn(state: StateDir) -> Iterator[bool]:
-    """Take the turn to start it, by a lock on the state directory itself. After a crash fifty
-    agents find no coordinator at once, and fifty starts would keep the machine from the one that
-    counts. Gives whether one serves now.
+    """Take the turn to start it, by a lock on the state directory itself, and yield whether a
+    coordinator serves now. After a crash fifty agents find none at once, and fifty starts would
+    slow down the only start that counts.
 
     Raises:
-        Refusal: STORAGE; what kept another from starting it just now.
+        Refusal: STORAGE; the reason why another process could not start it just now.
     """
     try:
         turn = os.open(state.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -103,7 +102,7 @@ def _turn(state: StateDir) -> Iterator[bool]:
         raise unwritable(state, bad) from None
     try:
         until, waited = time.monotonic() + TURN_S, False
-        while not _is_locked(turn) and time.monotonic() < until:
+        while not _try_lock(turn) and time.monotonic() < until:
             waited = True
             if _serves(state):
                 break
@@ -116,7 +115,8 @@ def _turn(state: StateDir) -> Iterator[bool]:
         os.close(turn)
 
 
-def _is_locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
+    """Lock the file without waiting. False if another process has the lock."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -133,7 +133,7 @@ def _serves(state: StateDir) -> bool:
 
 def _serves_within(state: StateDir, seconds: float,
                    ended: Callable[[], bool] = lambda: False) -> bool:
-    """Whether a coordinator serves before this time is over, or `ended`."""
+    """Wait until a coordinator serves. False if the time is over, or `ended()`, before that."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if _serves(state):
@@ -145,9 +145,10 @@ def _serves_within(state: StateDir, seconds: float,
 
 
 def _check_failure(state: StateDir) -> None:
-    """
+    """Raise the recorded failure of the last start, if there is one.
+
     Raises:
-        Refusal: why the start just before failed.
+        Refusal: why that start failed.
     """
     with contextlib.suppress(OSError, ValueError):
         why = Refusal.from_body(json.loads(ownership.read(state.failure) or b""))
@@ -157,10 +158,11 @@ def _check_failure(state: StateDir) -> None:
 
 def _start(state: StateDir, http_port: int | None,
            log_format: str | None = None) -> tuple[int, bytes] | None:
-    """Start it. None if it serves; otherwise its exit code and its output.
+    """Start the daemon. None if it serves; otherwise its exit code and its output.
 
     Raises:
-        _Outside: this process is in a session, and one is started outside of it. Refusal.
+        _Outside: this process is in a session, and another starts the daemon outside of it.
+        Refusal: STORAGE, DAEMON_DOWN.
     """
     try:
         state.failure.unlink(missing_ok=True)
@@ -172,7 +174,7 @@ def _start(state: StateDir, http_port: int | None,
         raise unwritable(state, bad) from None
     # The reason of a failed start comes through a pipe, because the reason may be the disk.
     reading, writing = os.pipe()
-    # -P: a module of the repository that is called like one of ours must not be imported
+    # -P: a module of the repository with the name of one of ours must not be imported
     command = [sys.executable, "-P", "-m", "coordinator.daemon", "--root", str(state.root),
                "--tell", str(writing)]
     if http_port is not None:
@@ -194,7 +196,7 @@ def _start(state: StateDir, http_port: int | None,
 
 
 def _read_all(pipe: int) -> bytes:
-    """The pipe's content until now."""
+    """Read the pipe without waiting, and return its content."""
     data = b""
     while select.select([pipe], [], [], 0)[0] and (piece := os.read(pipe, 65536)):
         data += piece
@@ -202,7 +204,7 @@ def _read_all(pipe: int) -> bytes:
 
 
 def unwritable(state: StateDir, bad: OSError) -> Refusal:
-    """STORAGE for a state directory that cannot be written, with the true reason."""
+    """Return STORAGE for a state directory that cannot be written, with the true reason."""
     full = bad.errno in (errno.ENOSPC, errno.EDQUOT)
     return Refusal(
         Code.STORAGE, f"{bad.filename or state.path} cannot be written: {bad.strerror or bad}. "
@@ -213,10 +215,10 @@ def unwritable(state: StateDir, bad: OSError) -> Refusal:
 
 
 def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
-    """None as soon as a coordinator serves; the exit code, if this one has ended.
+    """Wait until a coordinator serves. Return None then, or the process's exit code if it ended.
 
     Raises:
-        Refusal: DAEMON_DOWN: it does neither.
+        Refusal: DAEMON_DOWN: neither happened in time.
     """
     if _serves_within(state, START_TIMEOUT_S, lambda: process.poll() is not None):
         _call_off(state, process)
@@ -228,10 +230,11 @@ def _await(state: StateDir, process: subprocess.Popen[bytes]) -> int | None:
 
 
 def _await_outside(state: StateDir) -> None:
-    """Until the one serves that was asked for from within a session, which may write nothing here.
+    """Wait until the coordinator serves that another process starts outside of this session. The
+    session itself may not write here.
 
     Raises:
-        Refusal: what kept it from starting; DAEMON_DOWN.
+        Refusal: why it could not start; DAEMON_DOWN.
     """
     if _serves_within(state, START_TIMEOUT_S):
         return
@@ -247,8 +250,7 @@ def _no_answer(state: StateDir) -> Refusal:
 
 
 def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
-    """If the serving daemon is not the one that we started, ours came too late: end it. Otherwise
-    it would take over when the other one is stopped."""
+    """End the daemon that we started if another one serves. It would take over later."""
     with contextlib.suppress(OSError, Refusal):
         if (ownership.read(state.lock) or b"").strip() != b"%d" % process.pid:
             process.kill()
@@ -256,7 +258,7 @@ def _call_off(state: StateDir, process: subprocess.Popen[bytes]) -> None:
 
 
 def _explain_failure(state: StateDir, code: int, data: bytes) -> None:
-    """Say why the start failed; return if another daemon won the race and serves."""
+    """Raise the reason of a failed start. Return if another daemon won the race and serves."""
     why = None
     with contextlib.suppress(ValueError):
         why = Refusal.from_body(json.loads(data))
@@ -279,8 +281,8 @@ def _explain_failure(state: StateDir, code: int, data: bytes) -> None:
 
 
 def main(root: str) -> int:
-    """Start it for another process, which must not wait itself (async_transport.py): a refusal
-    goes to standard output, as JSON."""
+    """Start it for another process, which must not wait itself (async_transport.py). Return the
+    exit code, and write a refusal to standard output, as JSON."""
     try:
         start(StateDir(Path(root)))
     except Refusal as refusal:

@@ -27,7 +27,7 @@ from coordinator.wiring.git_repository import Push
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import FROM_ROOT, HEADER, kind_of, path_of
+from coordinator.words.resource_names import HEADER, from_root, kind_of, path_of
 from coordinator.words.texts import quoted
 
 #: The variable and the value with which a person overrides the guard.
@@ -90,7 +90,7 @@ class CommitCheck:
         names = list(dict.fromkeys(item.path for item in held))
         # git starts a hook at the top, and names the place of the call.
         below = bool(self._env.get("GIT_PREFIX")) or Path.cwd() != self._top
-        typed = {name: f"{FROM_ROOT}{name}" if below else name for name in names}
+        typed = {name: from_root(name) if below else name for name in names}
         # A commit of files by their names, or of all (`-a`), has an index of its own: nothing of
         # it is staged in the one that stays.
         apart = any(name in saved for name in names) or self._env.get(

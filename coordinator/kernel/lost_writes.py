@@ -44,9 +44,9 @@ def note(svc: Service, tx: Tx, agent: str, located: Sequence[Located], refusal: 
     )
 
 
-def stood(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None:
-    """An agent has written these. Its earlier losses no longer count, and the lease that it was to
-    win by, or its place in the queue for it, is given up."""
+def note_written(svc: Service, tx: Tx, agent: str, written: Sequence[Resource]) -> None:
+    """Record that an agent has written these resources. Its earlier losses no longer count. The
+    lease that it got because of them, or its place in the queue for that lease, is given up."""
     scopes = {asked.scope for asked in written}
     for asked in written:
         if in_a_row(tx, agent, asked):

@@ -80,12 +80,12 @@ class AgentWorker(threading.Thread):
 
     @property
     def agent(self) -> str:
-        """Its name."""
+        """The agent's name."""
         return self._enrolment.agent
 
     @property
     def last_line(self) -> str:
-        """What its program said or did last."""
+        """The last words or action of its program."""
         log, shown = self._log, self._shown
         if self._seat.taken:
             return "taken over by a person"
@@ -179,7 +179,7 @@ class AgentWorker(threading.Thread):
             raise Refusal(Code.UNTRUSTED, f"{UNHOOKED}. It stops; its task stays in the backlog.")
 
     def _next_log(self, task: rq.Task) -> Path:
-        """The log of its next attempt."""
+        """Begin the log of its next attempt, and return the log's path."""
         launch, stream = self.launch, self.profile.stream
         self._number = launch.number(task.task)
         log = agent_logs.log_path(launch.run.folder, task.task, self._number)
@@ -222,7 +222,7 @@ class AgentWorker(threading.Thread):
         it has not), and the session that continues."""
         launch, task, visitor = self.launch, post.claimed.task, self._seat.take()
         if visitor is None:
-            return None, session  # who asked has gone away again
+            return None, session  # the person has gone away again
         person, began = visitor.process, time.monotonic()
         heard = self._session_heard()
         try:
@@ -249,7 +249,7 @@ class AgentWorker(threading.Thread):
         return left, session
 
     def _session_heard(self) -> str | None:
-        """The session last reported by its hooks; None if unknown."""
+        """Return the session last reported by its hooks; None if unknown."""
         try:
             row = self._enrolment.row()
         except Refusal:
@@ -268,8 +268,8 @@ class AgentWorker(threading.Thread):
         return self.launch.root if self._work is None else self._work.place
 
     def _begin(self, claimed: rq.Claimed, number: int) -> Isolated | None:
-        """With isolation: begin a worktree at the target's tip. Returns the facts for the prompt.
-        """
+        """With isolation: begin a worktree at the target's tip, and return the facts for the
+        prompt."""
         isolation = self.launch.isolation
         if isolation is None:
             return None
@@ -389,8 +389,8 @@ class AgentWorker(threading.Thread):
             unlanded=unlanded, model_error=not counted, outcome=outcome))
 
     def _rest_at_limit(self, output: str) -> str:
-        """The coordinator gives it nothing, and its task to others, until its provider's limit is
-        over: when that is."""
+        """Tell the coordinator of its provider's limit, which gives its tasks to others. Return the
+        end of the limit."""
         done = self._enrolment.ask(self._resting.told(self.agent, output))
         until = f"{str(done.rests_until)[:16]}Z"
         self.launch.say(f"{self.agent} rests until {until}: its provider's limit is reached")
@@ -406,7 +406,7 @@ class AgentWorker(threading.Thread):
         return "given back", f"it is {told_state(now.state)}"
 
     def _clear_table(self, ok: bool, output: str) -> None:
-        """Whatever the ended process still holds or waits for in this agent's name is ended too."""
+        """End the leases and places in queues that the ended process has in this agent's name."""
         try:
             mine = self._enrolment.row()
         except Refusal as refusal:
@@ -430,6 +430,6 @@ def _not_started(bad: OSError | Refusal) -> Ended:
 
 
 def _last_words(output: str) -> str:
-    """The last line that a program said, as the result of its task."""
+    """Return the last line that a program said, as the result of its task."""
     lines = [line for line in output.splitlines() if line.strip()]
     return lines[-1].strip()[:500] if lines else "finished"

@@ -53,11 +53,11 @@ class Limits:
     stall_s: float
     grace_s: float
     rest_s: float = 5.0
-    """Between two tries when the model failed; doubled each time."""
+    """The pause between two tries when the model failed (seconds); doubled each time."""
 
     @property
     def beat_s(self) -> float:
-        """Between two heartbeats: leases are renewed well before they end."""
+        """The time between two heartbeats: leases are renewed well before they end."""
         return min(5.0, self.ttl_s / 4)
 
     @property
@@ -68,10 +68,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended, why in words, and its exit code; what its stream told, if it has one.
+    """How a process ended, why in words, and its exit code; the facts of its stream, if it has one.
 
     `ok`: it says that it did its task. `model`: not the agent failed, but its model or the model's
-    server. `unhooked`, whatever else went wrong: no hook saw what it did. `changed`: whether it
+    server. `unhooked`, whatever else went wrong: no hook saw its work. `changed`: whether it
     changed any of its task's files; None if the task names none, or too many to compare.
     """
 
@@ -170,7 +170,7 @@ class _Watch:
         self._closed_at: float | None = None
 
     def told(self) -> Told | None:
-        """What its stream has told so far."""
+        """The facts of its stream so far."""
         return self._stream.poll() if self._stream is not None else None
 
     def may_be_taken_over(self) -> bool:
@@ -230,7 +230,7 @@ class _Watch:
         return self._hooked
 
     def look(self) -> tuple[How, str, float] | None:
-        """The reason to end the process, if any: how, why, and how much grace it has."""
+        """Return the reason to end the process, if any: how, why, and its grace time."""
         limits, now = self._limits, time.monotonic()
         if self._signs.moved():
             self._moved_at, self._moves = now, True
@@ -256,7 +256,7 @@ class _Watch:
         except Refusal as refusal:
             if refusal.code in LOST:
                 return "lapsed", f"its claim is gone: {refusal.message}", limits.grace_s
-        # The words must differ from beat to beat: that is what tells moving from being alive.
+        # The words must differ from beat to beat: this distinguishes moving from being alive.
         text = (message.doing if message is not None else last_line(self._log))[:200]
         progress = f"{text} ({self._signs.output_bytes} bytes, {now - self._started:.0f} s)"
         renewal = self._claim.renewed(progress if self._moves else None, now - self._moved_at)
@@ -276,7 +276,7 @@ class _Watch:
 
 
 def environment(client: Client, task: rq.Task, socket: Path) -> dict[str, str]:
-    """The environment of the agent's process, so that `coord` there acts for it."""
+    """Return the environment of the agent's process, so that `coord` there acts for it."""
     mine = {k: v for k, v in clean_environment().items()
             if k not in ("COORD_AGENT", "COORD_AGENT_TOKEN")}
     return mine | {

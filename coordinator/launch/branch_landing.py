@@ -1,8 +1,8 @@
-"""Landing a gathered branch on the target: one at a time, leases first, files after.
+"""Landing the branch with an agent's work on the target: one branch at a time, leases before files.
 
 The daemon decides whether it may land, in the transaction that moves the branch (`slices.landing`).
-This module does the rest: the commit to land, the facts, the working tree that follows. The landing
-is recorded from before the branch moves until the task is done (`recovery`).
+This module does the rest: it makes the commit to land, collects the facts, and updates the files.
+The landing is recorded from before the branch moves until the task is done (`recovery`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH_MAX = 8
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A branch that wants to land: its task, its commit, and the leases it began with."""
+    """A branch that has to land: its task, its commit, and the leases that it began with."""
 
     agent: str
     task: str
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What would land, and its request to the coordinator."""
+    """The changes that would land, and their request to the coordinator."""
 
     changes: Sequence[Entry]
     request: rq.Land
@@ -56,8 +56,8 @@ class _Plan:
 
 class Lander:
     """Lands on one target. `ask` puts a question to the coordinator as the person who launched.
-    `meaning` tells what conflicts with what landed meanwhile. `verify` gets what is about to land,
-    with what those behind it in the queue (`line`) would land on top of it, and may refuse it."""
+    `meaning` finds conflicts with work that landed meanwhile. `verify` gets the commit that is
+    about to land, with the commits of the works behind it in the queue (`line`), and may refuse."""
 
     def __init__(self, state: StateDir, target: Target, ask: Callable[[rq.Request[Any]], Any],
                  verify: Callable[[Sequence[WouldLand]], None] | None = None,
@@ -73,7 +73,7 @@ class Lander:
         """Let the branch land, then call `finish` with the new commit of the target, before any
         other landing's turn. Returns that commit.
 
-        `finish` tells whether the task's end is recorded; if not, the next landing tries again.
+        `finish` returns whether the task's end is recorded. If not, the next landing tries again.
 
         Raises:
             Refusal: why nothing landed: NOT_HOLDER, STALE_TOKEN, VERSION_CHANGED, …
@@ -110,12 +110,12 @@ class Lander:
 
     def _attempt(self, work: Work) -> str:
         git, ref = self._git, self._target.ref
-        # Refused now, it costs nothing; lawful now, it may be refused when the branch moves.
-        plan, divided = self._lawful(work)
+        # A refusal costs nothing now. A permitted one may still be refused when the branch moves.
+        plan, divided = self._permitted_plan(work)
         if self._verify is not None:
             self._verify(self._batch(work, plan.request.after))
         where = git.checked_out_in(ref)
-        self._note(plan.request, where)  # before the lock, so that a crash leaves none unexplained
+        self._note(plan.request, where)  # before the lock, so that a crash leaves no unknown lock
         try:
             with self._locked(where) as follower:
                 if git.commit(ref) != plan.request.before:  # from now on, no commit comes between
@@ -132,19 +132,19 @@ class Lander:
         return plan.request.after
 
     def _batch(self, work: Work, after: str) -> list[WouldLand]:
-        """What would land, and on top of it the works behind it in the queue, as far as they may
-        land."""
+        """Return the commit that would land, then those of the works behind it that may land."""
         would_lands = [WouldLand(work.task, after)]
         for other in self._line.behind(work)[: BATCH_MAX - 1]:
             try:
-                plan, _ = self._lawful(other, would_lands[-1].commit)
+                plan, _ = self._permitted_plan(other, would_lands[-1].commit)
             except (Refusal, GitError):
                 continue
             would_lands.append(WouldLand(other.task, plan.request.after))
         return would_lands
 
-    def _lawful(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
-        """What would land (see `_plan`), and which of its files are divided for it.
+    def _permitted_plan(self, work: Work, tip: str | None = None) -> tuple[_Plan, Collection[str]]:
+        """Plan the landing, and check that it may land. Return the plan, and the files that are
+        divided into regions for it.
 
         Raises:
             Refusal: it may not land.
@@ -156,19 +156,19 @@ class Lander:
         except Refusal as refusal:
             if refusal.code is not Code.NOT_HOLDER:
                 raise
-            divided = refusal.facts.get("paths", ())  # perhaps it has leases on their regions
+            divided = refusal.facts.get("paths", ())  # the work may have leases on their regions
             plan = self._plan(work, divided, tip)
             self._ask(_as_check(plan.request))
             return plan, divided
         return plan, ()
 
     def _move(self, follower: CheckoutUpdate | None, work: Work, plan: _Plan) -> None:
-        """Let the branch move if it may, and the files follow."""
+        """Move the branch if the coordinator permits it, then bring the files forward."""
         before, after = plan.request.before, plan.request.after
         announced = False
         if follower is not None:
             plan.request.dirty = follower.dirty(before, plan.changes)
-            if not plan.request.dirty:  # (else it will be refused)
+            if not plan.request.dirty:  # otherwise it will be refused
                 text = follower.rehearse(before, after)
                 if text is not None:
                     raise _would_overwrite(work, text)
@@ -186,7 +186,7 @@ class Lander:
             self._follow(follower, work, before, after)
 
     def _plan(self, work: Work, divided: Collection[str], tip: str | None = None) -> _Plan:
-        """What would land on the present target (or on `tip`), with the regions of the `divided`
+        """Plan a landing on the present target, or on `tip`, with the regions of the `divided`
         files."""
         git, ref = self._git, self._target.ref
         tip = git.commit(ref) if tip is None else tip
@@ -217,7 +217,7 @@ class Lander:
 
     @contextlib.contextmanager
     def _locked(self, where: str | None) -> Iterator[CheckoutUpdate | None]:
-        """The working tree that has the target checked out, its index locked; None if none has."""
+        """Lock the index of the working tree that has the target checked out; None if none has."""
         if where is None:
             self._refuse_while_rebased()
             yield None
@@ -229,7 +229,7 @@ class Lander:
             yield follower
 
     def _refuse_while_rebased(self) -> None:
-        """A branch that is being rebased is checked out nowhere, and yet must not move."""
+        """Refuse a target that is being rebased. It is checked out nowhere, but must not move."""
         git_dir = self._target.top / self._git.text("rev-parse", "--git-dir")
         for name in ("rebase-merge", "rebase-apply"):
             with contextlib.suppress(OSError):
@@ -266,7 +266,7 @@ class Lander:
     # ------------------------------------------------------------ facts
 
     def _inside(self, path: str) -> str | None:
-        """A path of the working tree as one below the repository's root; None if it is outside."""
+        """Return a path of the working tree relative to the repository's root; None if outside."""
         below = self._target.below
         if not path.startswith(below):
             return None
@@ -291,9 +291,9 @@ class Lander:
 
     def _commit(self, work: Work, tip: str, base: str, changes: Sequence[Entry],
                 moved: Sequence[Entry]) -> str:
-        """The target's new commit: the branch itself, or, if the target has moved, a merge. The
-        merge has the branch's (or the merged) version of each path that the branch changed, and the
-        target's of all others."""
+        """Return the target's new commit: the branch itself, or, if the target has moved, a merge.
+        The merge has the branch's (or the merged) version of each path that the branch changed, and
+        the target's version of all others."""
         if base == tip or unseen([Change(e.path, f"{e.path}/") for e in changes],
                                  [f"{e.path}/" for e in moved]):
             return work.commit  # it will be refused, so nothing has to be made
@@ -337,13 +337,13 @@ def _would_overwrite(work: Work, text: str) -> Refusal:
 
 
 def rights(leases: Sequence[rq.Lease]) -> list[rq.LandRight]:
-    """The leases that an attempt begins with, as a landing names them."""
+    """Return the leases that an attempt begins with, as a landing names them."""
     return [rq.LandRight(fencing_token=lease.fencing_token, resource=lease.resource,
                          kind=lease.kind) for lease in leases]
 
 
 def only_ignored(work: Workplace, main: Path, leases: Sequence[rq.Lease]) -> list[str]:
-    """Files leased by name that the agent wrote and git ignores: they could never land."""
+    """Find files leased by name that the agent wrote and git ignores: they could never land."""
     names = [lease.resource for lease in leases
              if lease.kind == "file" and lease.mode == "exclusive"]
     if not names:

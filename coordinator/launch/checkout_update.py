@@ -73,7 +73,7 @@ class CheckoutUpdate:
                     file.write(MARK + f"pid {os.getpid()}\n".encode())
                 break
             except FileExistsError:
-                if self._is_ours():  # and it is our turn: who took it is dead
+                if self._is_ours():  # and it is our turn: its process is dead
                     break
                 if time.monotonic() > deadline:
                     raise in_use(
@@ -127,7 +127,7 @@ class CheckoutUpdate:
     # ------------------------------------------------------------ before the branch moves
 
     def dirty(self, tip: str, changes: Iterable[Entry]) -> list[str]:
-        """Those of the paths to be written that hold something that is in no commit.
+        """Return the paths to be written that have content that is in no commit.
 
         Raises:
             GitError: git cannot tell.
@@ -145,7 +145,7 @@ class CheckoutUpdate:
         return list(result)
 
     def _in_the_way(self, path: str) -> str | None:
-        """What is in the place of a new file: the path itself, or a file instead of a directory.
+        """Return the path that blocks a new file: its own, or a file instead of a directory.
 
         A tracked file that this landing removes does not count.
         """
@@ -164,7 +164,8 @@ class CheckoutUpdate:
         return bool(self._git.run("--literal-pathspecs", "ls-files", "-z", "--", path))
 
     def rehearse(self, before: str, after: str) -> str | None:
-        """git's objections to an update from one commit to the other; None if there are none."""
+        """Return git's objections to an update from one commit to the other; None if it has none.
+        """
         try:
             self._git.run("read-tree", "-n", "-m", "-u", before, after,
                           timeout_s=CHECKOUT_TIMEOUT_S)
@@ -183,14 +184,14 @@ class CheckoutUpdate:
         self._next.replace(self._index)
 
     def withdraw(self) -> None:
-        """The branch did not move, or went back: let the index be the old one again."""
+        """Restore the old index: the branch did not move, or went back."""
         shutil.copyfile(self._own, self._next)
         self._next.replace(self._index)
 
     # ------------------------------------------------------------ after it
 
     def follow(self, before: str, after: str) -> None:
-        """Bring files and index from one commit to the other; the rest stays as it is.
+        """Bring files and index from one commit to the other. All others stay as they are.
 
         Raises:
             GitError: git refused, before it wrote anything; or the disk did.
@@ -199,8 +200,8 @@ class CheckoutUpdate:
         self._own.replace(self._index)
 
     def repair(self, before: str, after: str) -> list[str]:
-        """`follow`, after a crash in the middle of it. Returns the paths that were changed since,
-        which are left as they are.
+        """Do `follow` again after a crash in the middle of it. Return the paths that were changed
+        since, which are left as they are.
 
         Raises:
             GitError: git refused.
@@ -224,7 +225,7 @@ class CheckoutUpdate:
         return foreign
 
     def _without_torn(self, before: str, after: str) -> list[tuple[Entry, str]]:
-        """The state of each changed path, after our half-written files were removed."""
+        """Remove our half-written files, and return the state of each changed path."""
         try:
             with Root(os.path.realpath(self.top)) as root:
                 states = [(entry, self._state(root, entry, after))
@@ -247,13 +248,13 @@ class CheckoutUpdate:
         self._own.replace(self._index)
 
     def _go_back(self, before: str, after: str) -> None:
-        """Our own index as it was before, whether or not the new one had been announced."""
+        """Restore our own index, whether or not the new one had been announced."""
         self._git.run("read-tree", "-i", "-m", after, before)
         with contextlib.suppress(GitError):
             self._git.run("update-index", "-q", "--refresh", timeout_s=CHECKOUT_TIMEOUT_S)
 
     def _state(self, root: Root, entry: Entry, after: str) -> str:
-        """`old`, `new`, `absent`, `torn` (a beginning of the new), or `foreign`."""
+        """Return `old`, `new`, `absent`, `torn` (a beginning of the new), or `foreign`."""
         content = root.snapshot(_text(entry.path), sys.maxsize)
         if content.kind == "absent":
             return "new" if entry.new_mode == NO_MODE else "absent"
@@ -279,11 +280,11 @@ class CheckoutUpdate:
 
 
 def _text(path: str) -> str:
-    """A path of git's as `files.beneath` takes it."""
+    """Return a path of git's as `files.beneath` takes it."""
     return file_names.from_bytes(os.fsencode(path))
 
 
 def in_use(why: str, step: str) -> Refusal:
-    """LOCKED: a person is at work there; nothing was done."""
+    """Return LOCKED: a person is at work there, and nothing was done."""
     return Refusal(Code.LOCKED, f"Nothing can land now: {why}.", next=step, resource="git:index",
                    conflicts=[])

@@ -2,8 +2,8 @@
 
 The door is a Unix socket in the coordinator's state directory, for its user alone. One line of JSON
 asks, naming the person and the agent. One line answers how to become that agent, or why not. The
-answer holds the agent's token, so it is never written to disk. The process of the asker identifies
-the request from its first word to its end. take_over.py decides what is done with an agent.
+answer holds the agent's token, so it is never written to disk. The asker is identified by its
+process id all the time: it becomes the agent. take_over.py decides what happens to the agent.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from coordinator.files.state import SOCKET_PATH_MAX, check_socket
 from coordinator.launch.at_terminal import AtTerminal
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a new connection may take to send its wish (seconds).
+#: How long a new connection may take to send its request (seconds).
 ASK_S = 2.0
 #: The longest line, in bytes; an answer carries an environment.
 LINE_BYTES_MAX = 4 << 20
-#: The variables of a person's terminal. All else in the environment is the agent's own, from the
-#: launch: no other shell of that person may have it.
+#: The variables of a person's terminal. All others are the agent's own, from the launch: no other
+#: shell of that person may have them.
 TERMINAL = frozenset({
     "TERM", "COLORTERM", "COLORFGBG", "TERMINFO", "TERMINFO_DIRS", "TERM_PROGRAM",
     "TERM_PROGRAM_VERSION", "TERM_SESSION_ID", "VTE_VERSION", "WINDOWID", "TMUX", "TMUX_PANE",
@@ -42,7 +42,7 @@ TERMINAL = frozenset({
 
 
 class Wish(msgspec.Struct, forbid_unknown_fields=True):
-    """The wish to be this agent, by the process with this number."""
+    """The request of the process `pid` to become this agent."""
 
     agent: str
     pid: int
@@ -50,7 +50,7 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
 class Role(msgspec.Struct, kw_only=True):
     """How to become an agent: its command, its place, and its environment (except `TERMINAL`).
-    `lands`: its work lands from a worktree when it ends by itself."""
+    `lands`: whether its work lands from a worktree when it ends by itself."""
 
     argv: list[str]
     env: dict[str, str]
@@ -61,7 +61,7 @@ class Role(msgspec.Struct, kw_only=True):
 
 
 class Answer(msgspec.Struct, kw_only=True):
-    """One of the two."""
+    """The answer to a request: the role, or the refusal."""
 
     role: Role | None = None
     refusal: dict[str, Any] | None = None
@@ -75,15 +75,15 @@ class Visitor:
         self.process = process
 
     def waits(self) -> bool:
-        """Whether it is still there to be answered."""
+        """Whether its process still runs."""
         return self.process.lives()
 
     def refuse(self, refusal: Refusal) -> None:
-        """Say why not; the visitor continues without the agent."""
+        """Answer with a refusal. The visitor continues without the agent."""
         self._answer(Answer(refusal=refusal.body()))
 
     def welcome(self, role: Role) -> None:
-        """Let it become the agent. Whether it got the answer shows in whether it lives on."""
+        """Answer with the role: the visitor becomes the agent, or ends if it missed the answer."""
         self._answer(Answer(role=role))
 
     def _answer(self, answer: Answer) -> None:
@@ -92,22 +92,22 @@ class Visitor:
 
 
 class Door:
-    """The door of one launch. `ask` gets the visitor and the wanted agent, in a thread of its own.
-    It answers by the visitor, at once or later, or raises the refusal."""
+    """The door of one launch. `ask` gets the wanted agent and the visitor, in the door's thread. It
+    answers the visitor, at once or later, or raises the refusal."""
 
     def __init__(self, state: Path, coordinator: str,
                  ask: Callable[[str, Visitor], None]) -> None:
         """Open it, in the folder `state`. `coordinator`: the socket that agents are started with.
 
         Raises:
-            OSError: there can be none here.
+            OSError: no door can be opened here.
             Refusal: FOREIGN: its folder is another user's.
         """
-        self.path = _place(state)
+        self.path = _choose_place(state)
         self._ask, self._coordinator = ask, coordinator
         self._socket = socket.socket(socket.AF_UNIX)
         try:
-            self.path.unlink(missing_ok=True)  # of one that died, and had our number
+            self.path.unlink(missing_ok=True)  # of an earlier launch with our process id
             self._socket.bind(str(self.path))
             self.path.chmod(0o600)
             self._socket.listen(16)
@@ -130,16 +130,16 @@ class Door:
             except OSError:
                 return  # it was closed
             try:
-                self._hear(link)
-            except (OSError, ValueError):  # who says nothing that is understood
+                self._answer_request(link)
+            except (OSError, ValueError):  # no valid request
                 link.close()
 
-    def _hear(self, link: socket.socket) -> None:
+    def _answer_request(self, link: socket.socket) -> None:
         peer_id = peer(link)
         if peer_id is not None and peer_id[1] not in (ownership.user(), 0):
             raise OSError("another user")
         link.settimeout(ASK_S)
-        wish = msgspec.json.decode(_line(link), type=Wish)
+        wish = msgspec.json.decode(_read_line(link), type=Wish)
         visitor = Visitor(link, AtTerminal.found(wish.pid, wish.agent, self._coordinator))
         try:
             if not visitor.waits():
@@ -153,12 +153,12 @@ class Door:
             visitor.refuse(refusal)
 
 
-def knock(path: Path, agent: str) -> socket.socket:
-    """Ask a launch, at its door, that this process may become `agent`. The connection on which the
-    answer comes (`heard`).
+def send_request(path: Path, agent: str) -> socket.socket:
+    """Ask a launch, at its door, that this process may become `agent`. Return the connection for
+    the answer (`read_answer`).
 
     Raises:
-        Refusal: BAD_TRANSITION: it does not answer; FOREIGN.
+        Refusal: BAD_TRANSITION: the launch does not answer; FOREIGN.
     """
     link = socket.socket(socket.AF_UNIX)
     try:
@@ -167,50 +167,50 @@ def knock(path: Path, agent: str) -> socket.socket:
         link.sendall(msgspec.json.encode(Wish(agent, os.getpid())) + b"\n")
     except OSError:
         link.close()
-        raise _closed(agent) from None
+        raise _no_launch(agent) from None
     except Refusal:
         link.close()
         raise
     return link
 
 
-def heard(link: socket.socket, agent: str) -> Role:
-    """Wait for the answer.
+def read_answer(link: socket.socket, agent: str) -> Role:
+    """Wait for the answer, and return the agent's role.
 
     Raises:
-        Refusal: the launch's; or BAD_TRANSITION: it ended before it answered.
+        Refusal: the launch's; or BAD_TRANSITION: the launch ended before it answered.
     """
     try:
-        answer = msgspec.json.decode(_line(link), type=Answer)
+        answer = msgspec.json.decode(_read_line(link), type=Answer)
     except (OSError, ValueError):
-        raise _closed(agent) from None
+        raise _no_launch(agent) from None
     if answer.role is None:
         raise Refusal.from_body(answer.refusal or {})
     return answer.role
 
 
 def terminal_of(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the terminal in this environment."""
-    return {name: value for name, value in environment.items() if _tells_of_it(name)}
+    """Return the terminal's variables of this environment."""
+    return {name: value for name, value in environment.items() if _is_of_terminal(name)}
 
 
 def without_terminal(environment: Mapping[str, str]) -> dict[str, str]:
-    """The rest of it."""
-    return {name: value for name, value in environment.items() if not _tells_of_it(name)}
+    """Return the variables of this environment that are not the terminal's."""
+    return {name: value for name, value in environment.items() if not _is_of_terminal(name)}
 
 
-def _tells_of_it(name: str) -> bool:
+def _is_of_terminal(name: str) -> bool:
     return name in TERMINAL or name.startswith("LC_")
 
 
-def _closed(agent: str) -> Refusal:
+def _no_launch(agent: str) -> Refusal:
     return Refusal(
         Code.BAD_TRANSITION, f"The launch of {agent} ended, or does not answer; nothing was taken "
         "over.", next="`coord agents` shows who is there.",
     )
 
 
-def _line(link: socket.socket) -> bytes:
+def _read_line(link: socket.socket) -> bytes:
     data = b""
     while not data.endswith(b"\n"):
         piece = link.recv(65536)
@@ -220,12 +220,11 @@ def _line(link: socket.socket) -> bytes:
     return data
 
 
-def _place(state: Path) -> Path:
-    """The place in the coordinator's state. If that path is too long for a socket, a folder of the
-    user's own.
+def _choose_place(state: Path) -> Path:
+    """Return the door's path in the coordinator's state, or in the user's own folder if too long.
 
     Raises:
-        OSError: all of them are too long, or cannot be made.
+        OSError: all paths are too long, or their folders cannot be made.
         Refusal: FOREIGN.
     """
     name = f"door-{os.getpid()}"

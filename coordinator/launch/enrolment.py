@@ -34,7 +34,7 @@ class Enrolment:
 
     def __init__(self, launch: LaunchState, profile: Profile, wanted: str,
                  renewed: Callable[[], None]) -> None:
-        """`renewed` is called after it has enrolled anew."""
+        """`renewed` is called after each new registration."""
         self._launch = launch
         self._profile = profile
         self._wanted = wanted
@@ -43,7 +43,7 @@ class Enrolment:
         self.agent = wanted
 
     def begin(self) -> None:
-        """Register, under the wanted name or the next that is free; once."""
+        """Register once, by the wanted name or the next free name."""
         if self.client.token is not None:
             return
         self.client.agent = self._wanted
@@ -58,7 +58,7 @@ class Enrolment:
         self._launch.run.worker(Recorded(agent=self.agent))
 
     def again(self) -> None:
-        """Register anew: a person removed it, or its leases were ended with it."""
+        """Register again after a person removed it, or its leases were ended with it."""
         self.client.close()
         self.client = Client(self._launch.root, agent=self._wanted, profile=self._profile.name)
         self.begin()
@@ -78,7 +78,7 @@ class Enrolment:
         self.client.close()
 
     def row(self) -> rq.Agent | None:
-        """The coordinator's row of the agent; None if it is gone.
+        """Return the coordinator's row of the agent; None if it is gone.
 
         Raises:
             Refusal: its token counts for nothing (`attempt.LOST`), or no coordinator answers.
@@ -89,7 +89,7 @@ class Enrolment:
     # ------------------------------------------------------------ its tasks
 
     def claim(self) -> rq.Claimed | None:
-        """The next task; None if there is none now, or nothing is left at all."""
+        """Claim the next task; None if there is none now, or nothing is left at all."""
         request = rq.TaskClaim(agent=self.agent, ttl_s=self._launch.limits.ttl_s)
         try:
             # Without a wait first: the answer says at once when nothing is left.
@@ -130,7 +130,7 @@ class Enrolment:
     # ------------------------------------------------------------ asking
 
     def ask(self, request: rq.Request[T]) -> T:
-        """`steady`, for one request as this agent."""
+        """Ask one request as this agent, by `steady`."""
         return self.steady(lambda: self.client.call(request))
 
     def steady(self, ask: Callable[[], T]) -> T:

@@ -34,7 +34,7 @@ class Launched:
 
     @property
     def doing(self) -> str:
-        """Its state in a word or two."""
+        """Return its state in a word or two."""
         if self.worker.task is None:
             return "at no task"
         return f"at {self.worker.task}" + (", taken over" if self.worker.taken_over else "")
@@ -51,7 +51,7 @@ class Shown:
 
 
 def find(state: StateDir, agent: str | None) -> Launched | None:
-    """The launched agent of this name, or the only one there is; None if none had this name.
+    """Return the launched agent of this name, or the only one there is; None if none has this name.
 
     Raises:
         Refusal: UNKNOWN_AGENT: it has ended, or none runs; INVALID: several run, and none is named.
@@ -125,7 +125,7 @@ class Following:
         self._first = True
 
     def poll(self) -> Iterator[Shown]:
-        """The new output, in order. An `over` is the last item."""
+        """Yield the new output, in order. An `over` is the last item."""
         dead = not lives(self._record.launcher, self._record.launcher_mark)
         self._read()  # later, so that its last output is there
         worker = next((worker for worker in self._record.workers if worker.agent == self.agent),
@@ -143,7 +143,7 @@ class Following:
             yield from self._state_of(worker, mine)
 
     def _catch_up(self, mine: list[tuple[str, Log]]) -> Iterator[Shown]:
-        """The logs from the one that is shown on to the newest."""
+        """Yield the logs from the shown one to the newest."""
         while True:
             known_log = mine[self._begun - 1][1] if self._log is not None else None
             more = self._begun < len(mine)

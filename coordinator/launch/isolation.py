@@ -46,7 +46,7 @@ class _Wired(msgspec.Struct):
 
 
 def wired_files(state: StateDir) -> list[str]:
-    """Files below the repository's root that coord has wired, relative to it."""
+    """Return the files below the repository's root that coord has wired, relative to it."""
     try:
         matches = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
@@ -76,9 +76,8 @@ def put_in(root: Path, place: Path, names: Sequence[str]) -> None:
 
 
 def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
-    """Take out what `put_in` put in, also where the agent has committed it meanwhile.
-
-    `began`: the commit that the agent began at, or empty.
+    """Remove the files of `put_in`, even if the agent has committed them. `began`: the commit that
+    the agent began at, or empty.
 
     Raises:
         GitError: git refused.
@@ -96,12 +95,12 @@ def take_out(root: Path, place: Path, names: Sequence[str], began: str) -> None:
             for folder in goal.parents:
                 if folder == place:
                     break
-                with contextlib.suppress(OSError):  # something else is in it
+                with contextlib.suppress(OSError):  # it has other content
                     folder.rmdir()
 
 
 def _tag(git: Git, name: str) -> str:
-    """The file's tag in the index: empty (not in it), `S` (hidden from git), or another."""
+    """Return the file's tag in the index: empty (not in it), `S` (hidden from git), or another."""
     return git.text("--literal-pathspecs", "ls-files", "-v", "--", name)[:1]
 
 
@@ -142,7 +141,7 @@ class Isolation:
         self._line: LandingLine[branch_landing.Work] = LandingLine()
 
     def make(self, agent: str) -> Workplace:
-        """A worktree for this agent.
+        """Make a worktree for this agent.
 
         Raises:
             Refusal: STORAGE.
@@ -251,7 +250,7 @@ class Isolation:
                           ) from None
 
     def where(self, work: Workplace) -> str:
-        """The place of what did not land, for a person."""
+        """Return the place of work that did not land, for a person."""
         return f"branch {work.branch}, worktree {self._shown(work)}"
 
     def after(self, work: Workplace, claimed: rq.Claimed, why: str) -> Workplace | None:
@@ -268,8 +267,7 @@ class Isolation:
         return None
 
     def end(self) -> str:
-        """The launch is over: what a person has to know of the landed work; nearly always nothing.
-        """
+        """End the launch. Return the words on the landed work for a person, mostly none."""
         if self._meaning is not None:
             self._meaning.close()
         if self._verification is None:
@@ -280,7 +278,7 @@ class Isolation:
             self._verification.close()
 
     def close(self, work: Workplace) -> None:
-        """The agent goes: its worktree is removed, if it holds nothing of its own."""
+        """Remove the agent's worktree, if it has nothing of its own."""
         self._trees.drop(work)
 
     def _shown(self, work: Workplace) -> str:
@@ -293,7 +291,7 @@ def _message(task: rq.Task, agent: str) -> str:
 
 
 def uncommitted(target: Target) -> int:
-    """How many tracked files of the main worktree have changes that no agent will see."""
+    """Count tracked files of the main worktree with changes that no agent will see."""
     try:
         return len(Git(target.top).names("status", "--porcelain", "-z", "-uno", "--no-renames"))
     except GitError:
@@ -301,7 +299,7 @@ def uncommitted(target: Target) -> int:
 
 
 def tidy_up(root: Path, state: StateDir, run: str) -> list[str]:
-    """Remove the worktrees that a dead run left. Those that hold something stay; returns them."""
+    """Remove the worktrees that a dead run left. Those with work of their own stay: return them."""
     folder = state.worktrees / run
     if not folder.is_dir():
         return []
@@ -354,7 +352,7 @@ def _put_in(work: Workplace, review: rq.Review, blobs: BlobFolder) -> None:
 
 
 def _find_contents(review: rq.Review) -> dict[str, Source]:
-    """The contents that partial work left, or their places, by their hashes."""
+    """Return the contents of partial work, or their places, by their hashes."""
     contents: dict[str, Source] = {}
     for file in review.files:
         if file.flagged_hash is None:

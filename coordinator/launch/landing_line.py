@@ -1,4 +1,4 @@
-"""The queue of those who want to land in one launch, in the order in which they came.
+"""The queue of works that have to land in one launch, in the order in which they came.
 
 Each has its turn when the earlier ones have landed or were refused. The queue is visible meanwhile,
 so that later work can be verified together with earlier work.
@@ -36,6 +36,6 @@ class LandingLine(Generic[W]):
                 self._changed.notify_all()
 
     def behind(self, work: W) -> list[W]:
-        """The works behind it in the queue now."""
+        """Return the works behind it in the queue now."""
         with self._changed:
             return [item for item in self._line if item is not work]

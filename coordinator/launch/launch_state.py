@@ -1,5 +1,4 @@
-"""What the agents of one launch share while they work: draining, stopping, the end, and the
-attempts.
+"""The state that the agents of one launch share: draining, stopping, the end, and the attempts.
 
 launcher.py starts and ends agents, and agent_worker.py does their work.
 """
@@ -135,7 +134,7 @@ class LaunchState:
         )
 
     def follows(self, task: str, outcome: str) -> str:
-        """What happens next to a task whose attempt failed, for its line in the output."""
+        """Return the next step of a failed task, for its line in the output."""
         if outcome != "failed" or self.hard.is_set():
             return ""
         try:
@@ -151,7 +150,8 @@ class LaunchState:
         return "; what it changed is kept as a review" if row.state == "review" else ""
 
     def number(self, task: str) -> int:
-        """The number of the next attempt at this task in this run: names its files."""
+        """Return the number of the next attempt at this task in this run. It names the attempt's
+        files."""
         with self._lock:
             self._numbers[task] = self._numbers.get(task, 0) + 1
             return self._numbers[task]

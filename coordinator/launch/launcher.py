@@ -42,7 +42,7 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 
 
 class Landing(NamedTuple):
-    """Where agents work, and how their work gets to the branch.
+    """The agents' places of work, and the way of their work to the branch.
 
     Attributes:
         isolated: each agent works in a git worktree of its own, and what it did has to land.
@@ -67,7 +67,7 @@ class Launcher(LaunchState):
     ) -> None:
         """`agents`: by the name of its profile, how many of each.
 
-        `expects_verdicts` tells whether somebody is about to settle reviews: then work that waits
+        `expects_verdicts` returns whether a person is about to settle reviews: then work that waits
         for a verdict keeps the launch running.
 
         Raises:
@@ -202,8 +202,8 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """Import the tasks of this file once: what an earlier launch has imported is not added
-        again. Of two launches at once, one counts as earlier."""
+        """Import the tasks of this file once: an earlier launch's imports are not added again. Of
+        two launches at once, one counts as earlier."""
         with (self.state.runs / "import.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._import_in_turn(text, form, path)
@@ -254,22 +254,22 @@ class Launcher(LaunchState):
         return self.done
 
     def drain(self) -> None:
-        """No new claims; what runs is finished."""
+        """Claim no more tasks, and finish the running ones."""
         self.draining.set()
 
     def stop(self) -> None:
-        """End every agent now; its changes are flagged."""
+        """End every agent now. Its changes are flagged."""
         self.draining.set()
         self.hard.set()
 
     def counts(self) -> dict[str, int]:
-        """The backlog by state, as it is now."""
+        """Return the present backlog by state."""
         return self.operator.call(rq.Tasks(limit=1)).counts
 
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
-        """The result of the launch; ends the run's record."""
+        """Return the result of the launch, and end the run's record."""
         text = self.isolation.end() if self.isolation is not None else ""
         if text:
             self.trouble(text)
@@ -292,7 +292,7 @@ class Launcher(LaunchState):
 
 
 def _check_wired(root: Path, profile: Profile) -> None:
-    """An agent with hooks is launched with them, or not at all."""
+    """Check that the profile's hooks are wired: without them its agents are not launched."""
     if profile.wire and not Wirer(StateDir(root), Path.home()).is_wired(profile):
         raise Refusal(
             Code.INVALID, f"The hooks of {profile.name} are not wired in this repository, so its "

@@ -46,7 +46,7 @@ class MergeMeaning:
 
     def misfits(self, git: Git, tip: str, changes: Sequence[Entry], moved: Sequence[Entry],
                 merged: Mapping[str, Entry], inside: Callable[[str], str | None]) -> list[str]:
-        """Sentences on what does not fit.
+        """Return a sentence for each misfit.
 
         Args:
             tip: the target's commit.
@@ -106,8 +106,8 @@ class MergeMeaning:
 
 def _can_tell(mine: Mapping[str, Entry], theirs: Mapping[str, Entry],
               merged: Mapping[str, Entry]) -> bool:
-    """Whether the changes of two sides can be judged. What both changed without a merge is refused
-    elsewhere."""
+    """Whether the changes of two sides can be judged. A file that both changed without a merge is
+    refused elsewhere."""
     both = mine.keys() & theirs.keys()
     return (bool(mine and theirs) and len({*mine, *theirs}) <= FILES_MAX
             and all(map(_is_plain, (*mine.values(), *theirs.values())))

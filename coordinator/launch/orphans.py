@@ -1,4 +1,4 @@
-"""Ending the agents of a dead launcher and flagging what they changed.
+"""Ending the agents of a dead launcher and flagging their changes.
 
 The next launch does this. So does, at once, a process that each launch starts beside itself: a
 shell that waits for the end of a pipe, which the kernel closes however the launcher dies. Only then
@@ -51,11 +51,11 @@ class Outlives:
 
     @property
     def pid(self) -> int | None:
-        """Its process number; None if it could not be started."""
+        """Its process id; None if it could not be started."""
         return self._process.pid if self._process is not None else None
 
     def over(self) -> None:
-        """The launch has come to its end: there is nothing to be tidied up."""
+        """Tell it that the launch has ended, so that there is nothing to tidy up."""
         if self._process is not None:
             with contextlib.suppress(OSError):
                 self._process.communicate(_OVER)

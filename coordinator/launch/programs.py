@@ -52,7 +52,7 @@ class Post:
 
     @property
     def agent(self) -> str:
-        """Its name."""
+        """The agent's name."""
         return str(self.client.agent)
 
 
@@ -131,7 +131,7 @@ class Programs:
         return variables | self._profile.environment(facts)
 
     def _in_session(self, post: Post, argv: list[str], env: dict[str, str]) -> list[str]:
-        """The command, run so that it cannot write what others hold."""
+        """Wrap the command so that it cannot write files that others hold."""
         if shutil.which(post.place / argv[0] if "/" in argv[0] else argv[0],
                         path=env["PATH"]) is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
@@ -141,13 +141,13 @@ class Programs:
         return [*orders.entrance(opened, post.place), *argv]
 
     def _read_log(self, log: Path) -> str:
-        """The output of an earlier attempt, read by the rules of the profile that wrote it."""
+        """Return the output of an earlier attempt, read by the rules of its profile."""
         own = self._launch.run.record.wrote(log.name) == self._profile.name
         stream = self._profile.stream if own else agent_logs.stream_of(log, self._launch.root)
         return agent_logs.readable(log, stream)
 
     def _interrupted(self, task: str, stream: StreamTable) -> str:
-        """The session of the last attempt, if that was cut off and was one of the same program."""
+        """Return the session of the last attempt, if it was cut off and ran the same program."""
         paths = agent_logs.find(self._launch.state, task)
         if not paths or runs.profile_of(paths[-1]) != self._profile.name:
             return ""

@@ -52,7 +52,7 @@ class Signs:
             return 0
 
     def _newest(self) -> tuple[int, int]:
-        """The latest change below the leases (ns), and how many files there are."""
+        """Return the latest change below the leases (ns), and the number of files there."""
         latest, count = 0, 0
         for place in self._places:
             for entry in _entries(place, ENTRIES_MAX):
@@ -64,7 +64,7 @@ class Signs:
         return latest, count
 
     def _picture(self) -> dict[str, tuple[int, ...]] | None:
-        """The facts of each file below the leases; None if there are too many."""
+        """Return the facts of each file below the leases; None if there are too many."""
         result: dict[str, tuple[int, ...]] = {}
         for place in self._places:
             for entry in _entries(place):
@@ -87,7 +87,8 @@ def _places(root: Path, resources: Sequence[str]) -> Iterator[Path]:
 
 
 def _entries(place: Path, enough: int | None = None) -> Iterator[str]:
-    """A leased file; or a leased directory and what is below it, until there are `enough` files."""
+    """Yield a leased file, or a leased directory and its content, until there are `enough` files.
+    """
     yield str(place)
     if not place.is_dir():
         return
@@ -105,8 +106,8 @@ def _entries(place: Path, enough: int | None = None) -> Iterator[str]:
 def _facts(path: str) -> tuple[int, ...]:
     """The facts that tell one state of a file from another; empty if there is no file.
 
-    The kernel sets the time of the last change of state (ctime) itself. So it shows also what does
-    not change the time of writing: a rename, `chmod`, a link, times set back. A directory's times
+    The kernel sets the time of the last change of state (ctime) itself. So it also shows changes
+    that keep the time of writing: a rename, `chmod`, a link, times set back. A directory's times
     depend on its entries, which are compared themselves. A write through a link changes its target.
     """
     try:

@@ -145,13 +145,13 @@ def _is_finished(candidate: rq.Candidate) -> bool:
 
 
 def _found_wanting(tried: list[rq.Candidate]) -> list[str]:
-    """The last finished work that broke the verifying command."""
+    """Return the last finished work that broke the verifying command."""
     notes = [candidate.note for candidate in tried if _is_finished(candidate)]
     return [f"## What the last attempt broke\n\n{fenced(notes[-1])}\n"] if notes else []
 
 
 def _tried(tried: list[rq.Candidate]) -> str:
-    """The texts that others wrote for this task and that were refused: they exist nowhere else."""
+    """Return the refused texts of others for this task: they exist nowhere else."""
     parts = ["## What was tried before, and not written\n"]
     for candidate in tried:
         parts.append(f"{candidate.agent}: {candidate.outcome}. {quoted(candidate.note, 500)}\n")

@@ -40,13 +40,13 @@ class Note(msgspec.Struct, kw_only=True):
 
     @property
     def branch(self) -> str:
-        """The target as a person calls it."""
+        """The target's name for a person."""
         return self.target.removeprefix("refs/heads/")
 
 
 @contextlib.contextmanager
 def turn(state: StateDir) -> Iterator[None]:
-    """Wait for the turn: landings of one repository happen one after the other.
+    """Wait for the turn: a repository has one landing at a time.
 
     Raises:
         Refusal: STORAGE.
@@ -74,12 +74,12 @@ def note(state: StateDir, begun: Note) -> None:
 
 
 def forget(state: StateDir) -> None:
-    """It has come to its end, or did not happen."""
+    """Remove the record of a landing that has ended, or did not happen."""
     state.landing.unlink(missing_ok=True)
 
 
 def unfinished(state: StateDir) -> Note | None:
-    """The landing that has begun and not ended: now going on, or cut off by a crash."""
+    """Return the recorded landing: it is running, or a crash cut it off."""
     try:
         return msgspec.json.decode(state.landing.read_bytes(), type=Note)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
@@ -118,7 +118,7 @@ def recover(state: StateDir, ask: Ask) -> str | None:
 
 
 def bring_forward(state: StateDir, ask: Ask) -> str | None:
-    """`recover`, for a landing that has the turn: then the process of an older record is dead.
+    """`recover` for a landing that has the turn: the process of an older record is dead then.
 
     Raises:
         Refusal: LOCKED, STORAGE.
@@ -156,7 +156,7 @@ def bring_forward(state: StateDir, ask: Ask) -> str | None:
 
 
 def _take_back(git: Git, left: Note) -> None:
-    """The branch did not move, but the index may have been changed for it already."""
+    """Restore the index if the branch did not move, and remove the dead process's lock."""
     where = git.checked_out_in(left.target)
     try:
         if where is not None and git.commit(left.target) == left.before:

@@ -70,7 +70,8 @@ def merges(git: Git, changes: Sequence[Entry], moved: Sequence[Entry], intent: s
 
 def _merge_file(git: Git, mine: Entry, other: Entry, intent: str, since: str
                 ) -> Entry | str | None:
-    """The landing's entry for a file, or its conflict in words. None if it cannot be merged."""
+    """Return the landing's entry for a file, or its conflict in words. None if it cannot be merged.
+    """
     base, ours, new = (git.blob(name) for name in (mine.old, other.new, mine.new))
     if language_of(mine.path, ours[:200]) is None or (
             max(map(len, (base, ours, new))) > FILE_BYTES_MAX):
@@ -110,7 +111,7 @@ def regions(git: Git, changes: Sequence[Entry], paths: Collection[str]) -> dict[
 
 
 def _find_changed(divided: FileRegions, path: str, before: bytes, after: bytes) -> list[str]:
-    """The differing regions; none if they cannot be told."""
+    """Return the differing regions; none if they cannot be told."""
     names, broken = divided.changed(path, before, after)
     if names is None and not broken:  # maybe outside of the definitions
         rest, broken = divided.changed(path, before, after, header=False)

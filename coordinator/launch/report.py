@@ -1,4 +1,4 @@
-"""The result of a launch: its tasks, its attempts, and what the coordination did meanwhile."""
+"""The result of a launch: its tasks, its attempts, and the coordination meanwhile."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Attempt(msgspec.Struct, kw_only=True):
 
 
 class LandedWork(msgspec.Struct, kw_only=True):
-    """A task whose work has landed: the commit that the target was at then, and its paths."""
+    """A task whose work has landed: the target's commit then, and its paths."""
 
     task: str
     commit: str
@@ -70,7 +70,7 @@ class Report(msgspec.Struct, kw_only=True):
     reviews: int
     orphans_stopped: int
     tasks: dict[str, int]
-    by_others: list[str]  # those of them that are done, and no agent of this launch did
+    by_others: list[str]  # tasks that are done, and by no agent of this launch
     open: list[str]
     barred: bool  # a review keeps one of these from beginning
     complete: bool
@@ -144,7 +144,7 @@ def _list_unleased(client: Client, since: int) -> list[str]:
 
 def _split_closed(tasks: Sequence[rq.Task], before: Before
                   ) -> tuple[list[rq.Task], list[rq.Task]]:
-    """The tasks that were over before the launch, and all others."""
+    """Return the tasks that were over before the launch, and all others."""
     return ([task for task in tasks if task.task in before.closed],
             [task for task in tasks if task.task not in before.closed])
 
@@ -154,7 +154,7 @@ def _list_done(tasks: Sequence[rq.Task], without: Collection[str]) -> list[str]:
 
 
 def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str], bool]:
-    """A line for each task that is left to be done; whether one is ready and kept from starting."""
+    """Return a line for each task that is left, and whether a ready one is kept from starting."""
     left: list[str] = []
     barred = False
     for task in tasks:
@@ -171,14 +171,14 @@ def _describe_left(client: Client, tasks: Sequence[rq.Task]) -> tuple[list[str],
 
 
 def _unverified(client: Client, done: Collection[str]) -> list[str]:
-    """The tasks among these that wait for a verification, if a command is in force."""
+    """Return those of these tasks that wait for a verification, if a command is in force."""
     verification_list = client.call(rq.Verifications(limit=1))
     return [finished_work.task for finished_work in verification_list.left if finished_work.task
             in done] if verification_list.command else []
 
 
 def reviewed(client: Client, kept: Sequence[KeptWork]) -> list[KeptWork]:
-    """Work that did not land, each with the review that waits.
+    """Return work that did not land, each with its waiting review.
 
     Raises:
         Refusal: the coordinator cannot be asked.
@@ -194,7 +194,7 @@ def _sum(counts: Sequence[N | None]) -> N | None:
 
 
 def all_tasks(client: Client) -> list[rq.Task]:
-    """The whole backlog."""
+    """Return the whole backlog."""
     tasks: list[rq.Task] = []
     after = 0
     while True:
@@ -206,7 +206,7 @@ def all_tasks(client: Client) -> list[rq.Task]:
 
 
 def last_event(ask: Callable[[rq.Request[Any]], Any]) -> int:
-    """The present end of the log."""
+    """Return the number of the log's last event."""
     items = ask(rq.Events(tail=True, limit=1)).items
     return int(items[-1].seq) if items else 0
 

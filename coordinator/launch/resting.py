@@ -1,7 +1,7 @@
 """When a launched agent rests, and for how long: its model failed, or its provider's limit is
 reached.
 
-The coordinator decides what becomes of its task meanwhile (`slices/backlog/limit_reached`).
+The coordinator decides about its task meanwhile (`slices/backlog/limit_reached`).
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ class Resting:
         return True
 
     def told(self, agent: str, output: str) -> rq.LimitReached:
-        """The report to the coordinator."""
+        """Return the report to the coordinator."""
         return rq.LimitReached(agent=agent, for_s=max(0.1, self.left_s), note=self.why,
                                log_tail=output)
 
     def after_setback(self, first_s: float) -> float:
-        """Its model failed: how many seconds to wait, longer each time.
+        """Return how many seconds to wait after its model failed, longer each time.
 
         Raises:
             Refusal: LIMIT: it failed so often that going on makes no sense.

@@ -29,7 +29,7 @@ class Seat:
         self._visitor: Visitor | None = None
 
     def ask(self, agent: str, visitor: Visitor) -> None:
-        """Wait for this agent's conversation.
+        """Record the visitor that waits for this agent's conversation.
 
         Raises:
             Refusal: BAD_TRANSITION: it is taken over already, or at no task.
@@ -46,7 +46,7 @@ class Seat:
             self._visitor = visitor
 
     def open(self) -> None:
-        """Its program is at work: a person may come."""
+        """Admit visitors: its program is at work."""
         with self._lock:
             self._open, self._taken = True, False
 
@@ -72,7 +72,7 @@ class Seat:
             return visitor
 
     def close(self, agent: str, task: str) -> None:
-        """Its program has ended: refuse the person who still waits."""
+        """Refuse a waiting person: its program has ended."""
         with self._lock:
             visitor, self._visitor = self._visitor, None
             self._open = self._taken = False

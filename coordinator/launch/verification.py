@@ -1,4 +1,4 @@
-"""Running a person's command on what is about to land. If it fails, that does not land.
+"""Running a person's command on work that is about to land. If it fails, the work does not land.
 
 The module owns one working tree for the whole launch, so files that the command builds and git
 ignores are there the next time. The tree contains what the target would contain: the landed work of
@@ -26,7 +26,7 @@ from coordinator.workers.process_group import Running
 
 #: How long the command may take (seconds), and its time between SIGTERM and SIGKILL.
 SECONDS_MAX, GRACE_S = 1800.0, 5.0
-#: Becomes the command as soon as it is told to; ends if the launcher dies before.
+#: Becomes the command at the launcher's signal; ends if the launcher dies before.
 _WAITS = 'read -r go && exec sh -c "$1" </dev/null'
 #: The name of its working tree, which no agent can have.
 NAME = "coord.verify"
@@ -91,12 +91,12 @@ class Verification:
         self._may_land.update(self._tree(would_land) for would_land in batch[:good])
 
     def landed(self, commit: str) -> None:
-        """This is the target's tip now."""
+        """Record that this is the target's tip now."""
         self._landed = commit
 
     def last_word(self) -> str:
-        """What a person has to know of the landed work at the end of the launch. If only a part of
-        a batch landed after all, the command has not run on the present state."""
+        """Return the words on the landed work for a person at the end of the launch. If only a part
+        of a batch landed after all, the command has not run on the present state."""
         if self._landed is None:
             return ""
         with contextlib.suppress(Refusal):
@@ -113,7 +113,7 @@ class Verification:
                               "land") from None
 
     def _run(self, would: WouldLand, started: Callable[[Running], None]) -> None:
-        """Run the command on what would be there with this one.
+        """Run the command on the tree that this work would give.
 
         Raises:
             Refusal: as for `check`.
@@ -177,7 +177,7 @@ class Verification:
 
 
 def remove(target: Target, folder: Path) -> None:
-    """Take the tree in this folder away, whatever is in it: it has no agent's work."""
+    """Remove the tree in this folder with all its content: it has no agent's work."""
     if (folder / NAME).exists():
         with contextlib.suppress(GitError):
             Git(target.top).run("worktree", "remove", "--force", "--force", str(folder / NAME))

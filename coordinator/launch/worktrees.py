@@ -35,7 +35,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        """The branch as a person calls it."""
+        """The branch's name for a person."""
         return self.ref.removeprefix("refs/heads/")
 
 
@@ -50,12 +50,12 @@ class Workplace:
 
     @property
     def ref(self) -> str:
-        """Its branch in full."""
+        """The branch's full name."""
         return f"refs/heads/{self.branch}"
 
 
 def find_target(root: Path) -> Target:
-    """The branch that is checked out at `root`.
+    """Return the branch that is checked out at `root`.
 
     Raises:
         Refusal: INVALID: no git, no commit yet, no branch.
@@ -106,7 +106,7 @@ class Worktrees:
         self._lock = threading.Lock()
 
     def make(self, agent: str) -> Workplace:
-        """A new worktree for this agent, at the tip.
+        """Make a worktree for this agent, at the tip.
 
         Raises:
             Refusal: STORAGE.
@@ -128,7 +128,7 @@ class Worktrees:
             yield self.folder / f"{agent}.{number}"
 
     def tip(self) -> str:
-        """The commit that the target is at now.
+        """Return the target's present commit.
 
         Raises:
             Refusal: VERSION_CHANGED: the branch is gone.
@@ -193,8 +193,8 @@ class Worktrees:
 
 
 def in_submodules(work: Workplace) -> list[str]:
-    """Submodules, from the top, in which something was written. A worktree has an empty folder of
-    each, and git does not look into it. For a filled one: what was not committed there.
+    """Return the submodules, from the top, that were written to. A worktree has an empty folder of
+    each, and git does not look into it. In a filled one, uncommitted changes count.
 
     Raises:
         GitError
@@ -220,7 +220,7 @@ def in_submodules(work: Workplace) -> list[str]:
 
 
 def left_by(target: Target, folder: Path) -> list[Workplace]:
-    """The worktrees in the folder of a run that died."""
+    """Return the worktrees in the folder of a run that died."""
     workplaces = []
     for top in sorted(folder.glob("*")):
         if (top / ".git").is_file():
@@ -231,8 +231,8 @@ def left_by(target: Target, folder: Path) -> list[Workplace]:
 
 
 def gather(work: Workplace, message: str) -> str:
-    """All that the agent left, as a commit on its branch: its own commits, and on top of them what
-    it did not commit. The commit that its branch began at, if there is nothing.
+    """Commit the agent's uncommitted work on its branch, on top of its own commits, and return the
+    tip. Without any work, it is the commit that its branch began at.
 
     Raises:
         Refusal: INVALID: unresolved conflicts, or it left its branch behind; STORAGE.
@@ -267,7 +267,7 @@ def _kept(why: str) -> Refusal:
 
 
 def record(git: Git, tree: str, parents: list[str], message: str) -> str:
-    """A commit of this tree, by the person whom git is set up for; its id.
+    """Make a commit of this tree, by git's configured person, and return its id.
 
     Raises:
         GitError: the disk refused.

@@ -1,2 +1,2 @@
-"""Looking at the disk before a decision: what is needed (`facts`), who looks (`looker`), and how
-that travels to and from a process of its own (`wire`)."""
+"""Looking at the disk before a decision: the needs (`facts`), the looking itself (`looker`), and
+the encoding of both for a process of its own (`encoding`)."""

@@ -1,7 +1,7 @@
 """Encoding needs and facts between the coordinator and a process that looks for it.
 
-A frame is four bytes of length (big endian), one byte for its kind, then MessagePack. One question
-is answered by any number of slices of blobs and then the facts. The module defines the form and
+A frame is four bytes of length (big endian), one byte for its kind, then MessagePack. The answer to
+a question is any number of slices of blobs and then the facts. The module defines the form and
 sends nothing.
 """
 
@@ -37,10 +37,10 @@ from coordinator.looking.facts import (
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located
 
-#: What a frame is: a question, bytes to be kept, the facts.
+#: The kinds of frames: a question, bytes to be kept, the facts.
 QUESTION, BLOBS, FACTS = b"Q", b"B", b"F"
-#: Contents in a slice, and their deflated bytes: one transaction keeps one slice, and everybody
-#: else's requests come between two of them.
+#: Contents in a slice, and their deflated bytes: one transaction keeps one slice, and other
+#: requests run in between.
 SLICE_BLOBS, SLICE_BYTES = 8, 128 * 1024
 #: The head of a frame.
 HEAD = struct.Struct(">I1s")
@@ -92,7 +92,7 @@ _facts = msgspec.msgpack.Decoder(list[_Any])
 
 
 class Blob(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """Bytes that are to be kept, deflated; `size`: before that. Empty: they are kept already."""
+    """Deflated bytes that have to be kept, empty if they are kept. `size`: before deflating."""
 
     digest: str
     size: int
@@ -104,37 +104,37 @@ _blobs = msgspec.msgpack.Decoder(list[Blob])
 
 
 def frame(what: bytes, body: bytes) -> bytes:
-    """One frame."""
+    """Return one frame."""
     return HEAD.pack(len(body), what) + body
 
 
 def encode_needs(needs: Iterable[AnyNeed]) -> bytes:
-    """A question's body."""
+    """Encode a question's body."""
     return _encode(list(needs))
 
 
 def decode_needs(body: bytes) -> list[AnyNeed]:
-    """What a question asks for."""
+    """Decode the needs of a question."""
     return _needs.decode(body)
 
 
 def encode_blobs(blobs: Sequence[Blob]) -> bytes:
-    """The body of a slice."""
+    """Encode the body of a slice."""
     return _encode(blobs)
 
 
 def decode_blobs(body: bytes) -> list[Blob]:
-    """What the body of a slice holds."""
+    """Decode the blobs of a slice."""
     return _blobs.decode(body)
 
 
 def encode_facts(looked: Looked) -> bytes:
-    """The facts' body."""
+    """Encode the facts' body."""
     return _encode([_found(need, fact) for need, (fact, _) in looked.facts.items()])
 
 
 def decode_facts(body: bytes, looked: Looked, seq: int) -> None:
-    """Add the facts that a body holds; the look began at the log's number `seq`."""
+    """Add the facts of a body. The look began at the log's number `seq`."""
     for refused in _facts.decode(body):
         fact: Fact = Refusal.from_body(refused.fact) if isinstance(refused,
                                                                    _Refused) else refused.fact
@@ -144,7 +144,7 @@ def decode_facts(body: bytes, looked: Looked, seq: int) -> None:
 def _found(need: AnyNeed, fact: Fact) -> _Any:
     kind: Any = _Text
     if isinstance(fact, Refusal):
-        # (`Whole` has been taken apart before anything is asked, so none is answered.)
+        # `Whole` has been taken apart before the question, so no answer has it.
         return _Refused(need, fact.body())  # type: ignore[arg-type]  # any fact may be refused
     for shape, made in ((Located, _Located), (Bytes, _Bytes), (Listing, _Listing),
                         (Parts, _Parts), (bool, _Flag), (list, _Names)):

@@ -1,8 +1,8 @@
-"""What a decision needs to know of the disk, and what a look has reported. Data only.
+"""The facts that a decision needs of the disk, and the facts that a look has reported. Data only.
 
 A transaction never touches a disk. It asks a `Looked` for facts. A fact that is missing, or older
-than the last end of a right to the same resource, raises `Unready`. Whoever runs the transaction
-then looks, outside of it, and runs it again. So nobody waits for another's disk work, and the
+than the last end of a right to the same resource, raises `Unready`. The caller of the transaction
+then looks, outside of it, and runs it again. So no request waits for another's disk work, and the
 process that looks need not be the one that decides.
 
 A refused look is a fact, too: a decision that asks for it receives the refusal.
@@ -23,11 +23,11 @@ F = TypeVar("F")
 
 
 class Need(msgspec.Struct, frozen=True, gc=False, tag=True):
-    """One thing to look at. Equal needs are one."""
+    """A question to the disk. Equal needs are one need."""
 
 
 class Place(Need, frozen=True):
-    """What a text means (`files.canonical.Tree.resolve`); a `Located`."""
+    """The resource that a text means (`files.canonical.Tree.resolve`); a `Located`."""
 
     text: str
     cwd: str | None = None
@@ -36,30 +36,30 @@ class Place(Need, frozen=True):
 
 
 class Whole(Need, frozen=True):
-    """A `Place`, and if it is a file all that a grant or a note of its content wants to know: what
-    is looked at before a request is decided. Its facts stand under their own needs."""
+    """A `Place`, and for a file everything that a grant or a record of its content needs. It is
+    looked at before a request is decided. Its facts are stored under their own needs."""
 
     text: str
     cwd: str | None = None
     literal: bool = False
     ignored: bool = False
-    """Also whether git ignores it."""
+    """Whether to ask also if git ignores it."""
     link: Link = "followed"
 
     @property
     def place(self) -> Place:
-        """The need that is told of where it lies."""
+        """The need for its place."""
         return Place(self.text, self.cwd, self.literal, self.link)
 
 
 class Content(Need, frozen=True):
-    """What is at an absolute path; a `Bytes`."""
+    """The content at an absolute path; a `Bytes`."""
 
     path: str
 
 
 class Below(Need, frozen=True):
-    """The files that a directory or glob stands for, with their contents; a `Listing`.
+    """The files of a directory or glob, with their contents; a `Listing`.
 
     `root` is the working tree's; `name`, `kind` and `scope` are the resource's.
     """
@@ -72,13 +72,13 @@ class Below(Need, frozen=True):
 
 
 class Identity(Need, frozen=True):
-    """Which file is at an absolute path (`files.identity`); text, None for no file."""
+    """The identity of the file at an absolute path (`files.identity`); text, None for no file."""
 
     path: str
 
 
 class Twins(Need, frozen=True):
-    """The other names of a file that has several, relative to the working tree; a list of them.
+    """The other names of a file with several names, relative to the working tree; a list of them.
 
     `path` is absolute.
     """
@@ -87,25 +87,23 @@ class Twins(Need, frozen=True):
 
 
 class Ignored(Need, frozen=True):
-    """Whether git ignores this path (relative to the root), or the directory that it may be; a
-    bool."""
+    """Whether git ignores this path (relative to the root), or the directory at it; a bool."""
 
     name: str
     is_dir: bool = False
 
 
 class Committed(Need, frozen=True):
-    """What the last commit has of the file at an absolute path, in its own working tree; a `Bytes`
-    (hash None: nothing)."""
+    """The last commit's content of the file at an absolute path, in its own working tree; a `Bytes`
+    (hash None if the commit has none)."""
 
     path: str
 
 
 class Part(Need, frozen=True):
-    """One region of the file at an absolute path, with all that it contains; a `Bytes` (hash None:
-    there is none of that name). Of `<header>`, and of a file that is not divided: the whole file.
-    `of`: of this content, which is kept, in place of what the file is now.
-    """
+    """One region of the file at an absolute path, with everything inside it; a `Bytes` (hash None
+    if no region has this name). `<header>`, and a region of a file that is not divided, are the
+    whole file. `of`: a kept content to read instead of the file."""
 
     path: str
     name: str
@@ -113,15 +111,15 @@ class Part(Need, frozen=True):
 
 
 class Names(Need, frozen=True):
-    """The regions of the file at an absolute path, or of the content `of` that is kept; a list,
-    empty where it is not divided."""
+    """The regions of the file at an absolute path, or of the content `of`; a list (empty:
+    undivided)."""
 
     path: str
     of: str | None = None
 
 
 class Proposed(Need, frozen=True):
-    """What a tool's edits would change of the file that a text means; a `Parts`."""
+    """The changes that a tool's edits would make to the file that a text means; a `Parts`."""
 
     text: str
     cwd: str | None
@@ -129,16 +127,14 @@ class Proposed(Need, frozen=True):
 
 
 class Between(Need, frozen=True):
-    """What differs between a content that is kept and the file at an absolute path, whatever the
-    order of its regions; a `Parts`."""
+    """The differences of a kept content and an absolute path's file, in any order; a `Parts`."""
 
     path: str
     before: str
 
 
 class Overlaid(Need, frozen=True):
-    """A content that is kept, with these regions as they are in the file at an absolute path now;
-    a `Bytes`, kept."""
+    """A kept content with present regions of an absolute path's file; a `Bytes`, kept."""
 
     path: str
     before: str
@@ -146,12 +142,12 @@ class Overlaid(Need, frozen=True):
 
 
 class Rewound(Need, frozen=True):
-    """The file at an absolute path with these regions as they were: (name, name of the content that
-    is kept, None: it was not there), what was leased last before the rest. A `Bytes`, kept. Of
-    contents that are kept, too: `gone`: what it had last, for where it is not there any more;
-    `wholes`: what it had when each of these was so (None: not kept), for where one is gone, or all
-    of it is another; `of`: what is to be changed so, in place of what is there. `others`: the names
-    of regions that others have leased meanwhile, where that is known."""
+    """The file at an absolute path with these regions as they were; a `Bytes`, kept. Each part is a
+    name, and the name of its kept content, or None for a region that did not exist; the last leased
+    part comes first. The other names are of kept contents, too. `gone`: the file's last content, if
+    the file is gone. `wholes`: its content with each of these parts (None: not kept), for regions
+    that are gone, or a file that was replaced. `of`: a content to change instead of the file.
+    `others`: the names of regions that other agents have leased meanwhile, if known."""
 
     path: str
     parts: tuple[tuple[str, str | None], ...]
@@ -167,7 +163,7 @@ class Rewound(Need, frozen=True):
 
     @property
     def last(self) -> str | None:
-        """The last one."""
+        """The last of `wholes` that is kept."""
         return next((whole for whole in self.wholes if whole is not None), None)
 
 
@@ -178,21 +174,21 @@ AnyNeed = (Place | Whole | Content | Below | Identity | Twins | Ignored | Commit
 
 
 class Bytes(msgspec.Struct, frozen=True, gc=False):
-    """What is at a path: its hash (None: no file there; `unreadable`: it may not be read), and its
+    """The content at a path: its hash (None: no file; `unreadable`: it may not be read), and its
     bytes unless it is absent, too large to be kept, or kept already."""
 
     hash: str | None
     data: bytes | None = None
     size: int = 0
     kept: bool = False
-    """The bytes are kept already: in the database, or in a file beside it."""
+    """Whether the bytes are kept already: in the database, or in a file beside it."""
     mode: int | None = None
     """The file's permission bits."""
 
 
 class Linked(msgspec.Struct, frozen=True, gc=False):
-    """A file that has another name somewhere: its identity, its path, and those of its other names
-    that are in the same working tree (relative to it)."""
+    """A file with another name somewhere: its identity, its path, and its other names in the same
+    working tree (relative to it)."""
 
     inode: str
     path: str
@@ -205,15 +201,14 @@ class Listing(msgspec.Struct, frozen=True, gc=False):
     files: dict[str, str]
     linked: list[Linked] = []
     unkept: list[str] = []
-    """Paths of those whose bytes could not be kept."""
+    """Paths of files whose bytes could not be kept."""
 
 
 class Parts(msgspec.Struct, frozen=True, gc=False):
-    """Regions of one file, by name. None: the whole file, for single regions cannot be told.
-    `hash`: the content that this was told of; None: there is no file. `outward`: others may see
-    what changes, for it is not within bodies of functions alone. `unplaced`: what an edit would
-    replace is not there, or it is there more than once: where it would change the file, nobody can
-    tell."""
+    """Regions of one file, by name; None for the whole file, if single regions do not describe it.
+    `hash`: the content that was examined; None if there is no file. `outward`: other code may see
+    the change, because it is not only in bodies of functions. `unplaced`: the text that an edit
+    replaces is missing or there more than once, so its place is unknown."""
 
     names: list[str] | None
     hash: str | None = None
@@ -225,14 +220,14 @@ Fact = Located | Bytes | Listing | Parts | str | bool | list[str] | Refusal | No
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """One holder's leases of one task (or of none) that have ended and were not closed yet."""
+    """One holder's leases of one task (or of none) that have ended and are not closed yet."""
 
     holder: str
     task: str | None
 
 
 class Unready(Exception):
-    """The decision cannot be made yet: these must be looked at, or closed, before."""
+    """The decision must wait: these needs must be looked at, or these leases closed, before."""
 
     def __init__(self, needs: Iterable[AnyNeed] = (), lapsed: Iterable[Lapsed] = (),
                  work: Mapping[str, Callable[[], Any]] | None = None) -> None:
@@ -240,30 +235,30 @@ class Unready(Exception):
         self.needs = list(needs)
         self.lapsed = list(lapsed)
         self.work = dict(work or {})
-        """What else is to be done before, by a name of it: git, say."""
+        """Other work to do before, by its name: git, for example."""
 
 
 class Looked(msgspec.Struct):
-    """The facts that one request goes by."""
+    """The facts that one request decides by."""
 
     facts: dict[AnyNeed, tuple[Fact, int]] = {}
-    """Need -> what was found, and the log's sequence number when the look began."""
+    """Need -> its fact, and the log's sequence number when the look began."""
     oldest: int = 2**62
     """The smallest of these numbers."""
     done: dict[str, Any] | None = None
-    """What was done before, by its name: what it gave, or its refusal."""
+    """The work done before, by its name: its result, or its refusal."""
 
     def add(self, need: AnyNeed, fact: Fact, seq: int) -> None:
-        """Take in what was found."""
+        """Add a fact."""
         self.facts[need] = fact, seq
         if seq < self.oldest:
             self.oldest = seq
 
     def fresh(self, since: int) -> None:
-        """Ask that all was looked at since the log's number `since`.
+        """Require that everything was looked at since the log's number `since`.
 
         Raises:
-            Unready: what was not.
+            Unready: with the older needs.
         """
         if since > self.oldest:
             stale = [need for need, (_, seq) in self.facts.items() if seq < since]
@@ -271,10 +266,10 @@ class Looked(msgspec.Struct):
                 raise Unready(stale)
 
     def after(self, name: str, work: Callable[[], F]) -> F:
-        """What `work` gives, which is done outside of any transaction, once.
+        """Return the result of `work`, which runs outside of any transaction, once.
 
         Raises:
-            Unready: it was not done yet; Refusal: what it met.
+            Unready: it was not done yet; Refusal: the work's.
         """
         if self.done is None or name not in self.done:
             raise Unready(work={name: work})
@@ -284,32 +279,32 @@ class Looked(msgspec.Struct):
         return refusal
 
     def has(self, need: AnyNeed) -> bool:
-        """Whether there is anything known of it."""
+        """Whether there is a fact for it."""
         return need in self.facts
 
     def require(self, needs: Iterable[AnyNeed]) -> None:
-        """Ask for several at once: one look instead of many.
+        """Require several facts at once: one look instead of many.
 
         Raises:
-            Unready: one was not looked at.
+            Unready: with the missing needs.
         """
         missing = [need for need in needs if need not in self.facts]
         if missing:
             raise Unready(missing)
 
     def place(self, text: str, cwd: str | None = None, literal: bool = False) -> Located:
-        """What a text means.
+        """Return the resource that a text means.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self.located(Place(text, cwd, literal))
 
     def located(self, need: Place) -> Located:
-        """What a text means.
+        """Return the resource that a text means.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         fact = self.facts.get(need)
         found_located = fact[0] if fact is not None else None
@@ -319,15 +314,15 @@ class Looked(msgspec.Struct):
         return found_located
 
     def content(self, path: str) -> Bytes:
-        """What is at an absolute path.
+        """Return the content at an absolute path.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Content(path))
 
     def below(self, need: Below) -> Listing:
-        """The files that a directory or glob stands for.
+        """Return the files of a directory or glob.
 
         Raises:
             Unready; Refusal: LIMIT: there are too many.
@@ -335,7 +330,7 @@ class Looked(msgspec.Struct):
         return self._of(Listing, need)
 
     def identity(self, path: str) -> str | None:
-        """Which file is at an absolute path.
+        """Return the identity of the file at an absolute path.
 
         Raises:
             Unready.
@@ -345,7 +340,7 @@ class Looked(msgspec.Struct):
         return text
 
     def twins(self, path: str) -> list[str]:
-        """The other names of the file at an absolute path.
+        """Return the other names of the file at an absolute path.
 
         Raises:
             Unready; Refusal: LIMIT.
@@ -353,42 +348,42 @@ class Looked(msgspec.Struct):
         return self._of(list, Twins(path))
 
     def part(self, path: str, name: str, of: str | None = None) -> Bytes:
-        """A region of the file at an absolute path; `of`: as it was in this content.
+        """Return a region of the file at an absolute path. `of`: as it was in this content.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Part(path, name, of))
 
     def names(self, path: str, of: str | None = None) -> list[str]:
-        """The regions of the file at an absolute path; `of`: as it was in this content.
+        """Return the regions of the file at an absolute path. `of`: as they were in this content.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(list, Names(path, of))
 
     def parts(self, need: Proposed | Between) -> Parts:
-        """What would change, or differs.
+        """Return the regions that would change, or that differ.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Parts, need)
 
     def made(self, need: Rewound | Overlaid) -> Bytes:
-        """A file with some of its regions as they were, or as they are.
+        """Return a file with some of its regions as they were, or as they are.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, need)
 
     def committed(self, path: str) -> Bytes:
-        """What the last commit has of a file.
+        """Return the last commit's content of a file.
 
         Raises:
-            Unready; Refusal: what the look met.
+            Unready; Refusal: the look's.
         """
         return self._of(Bytes, Committed(path))
 
@@ -411,22 +406,21 @@ class Looked(msgspec.Struct):
             raise Unready([need])
         fact = known[0]
         if isinstance(fact, Refusal):
-            # A copy: what is raised carries a traceback, and a fact may be asked for again.
+            # A copy: a raised refusal carries a traceback, and a fact may be asked for again.
             raise Refusal(fact.code, fact.message, next=fact.next, **fact.facts)
         return fact
 
 
 class Ends:
-    """When rights last ended, by resource: a look from before may have seen another's last writes,
-    or not yet. In memory only: after a restart there is no look that is older.
+    """The times when rights last ended, by resource: an earlier look may have missed another's last
+    writes. In memory only: after a restart there is no older look.
 
-    Numbers are the log's, and only rise. `floor`: of all that is not remembered it is only known
-    that it ended before.
+    Numbers are the log's, and only rise. `floor`: the latest end of all other resources.
     """
 
     __slots__ = ("_files", "_floor", "_last", "_last_wide", "_wide")
 
-    #: Scopes that are remembered; of older ones only that all of them ended before.
+    #: How many scopes are remembered. The others only raise the floor.
     MOST = 4096
 
     def __init__(self, floor: int = 0) -> None:
@@ -440,21 +434,21 @@ class Ends:
         return self._last
 
     def note(self, kind: str, scope: str, seq: int) -> None:
-        """A right to this ended with the event `seq`."""
+        """Record that a right to this ended with the event `seq`."""
         if kind == "file":
             files = self._files
         else:
             files = self._wide
             self._last_wide = seq
         if scope in files:
-            del files[scope]  # the newest stand last
+            del files[scope]  # the newest come last
         files[scope] = self._last = seq
         if len(files) > self.MOST:
             self._floor = max(self._floor, files.pop(next(iter(files))))
 
     def since(self, kind: str, scope: str, seen: int) -> int:
-        """How young a look at this has to be, where the look at hand began at `seen`: the number
-        of an event after it that ended a right to what overlaps this, or 0. Never too small."""
+        """Return how recent a look at this has to be, if the present look began at `seen`: the
+        number of a later event that ended an overlapping right, or 0. Never too small."""
         if self._last <= seen:
             return 0
         latest = self._files.get(scope, 0) if kind == "file" else _latest(self._files, scope, seen)
@@ -466,7 +460,7 @@ class Ends:
 
 
 def _latest(ended: dict[str, int], scope: str, seen: int) -> int:
-    """The newest of these after `seen` that overlaps; they are in the order of their numbers."""
+    """Return the newest of these after `seen` that overlaps. They are ordered by number."""
     for other in reversed(ended):
         seq = ended[other]
         if seq <= seen:

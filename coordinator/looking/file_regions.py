@@ -1,4 +1,4 @@
-"""Dividing contents into regions for a look: one region, what an edit would change, what differs
+"""Dividing contents into regions for a look: one region, the changes of an edit, the differences
 between two contents.
 
 The module owns a process for the grammars, and the outlines by the names of contents, because the
@@ -25,19 +25,19 @@ from coordinator.rules.function_bodies import is_body_alone
 from coordinator.source.outlines import Outlines
 from coordinator.words.resource_names import HEADER
 
-#: Languages in which a definition outside of all others reads alone as it does in its file.
+#: Languages in which an outermost definition reads alone as it does in its file.
 PIECEWISE = frozenset({
     "python", "javascript", "typescript", "tsx", "go", "rust", "java", "c", "cpp", "c-sharp",
 })
 #: A file of so many bytes is divided in a moment.
 SMALL_BYTES = 16 * 1024
-#: Outlines that are remembered; one takes some hundred bytes a region.
+#: How many outlines are remembered; one takes some hundred bytes a region.
 OUTLINES_MAX = 200
 
 
 class FileRegions:
-    """One process for the grammars, started when it is first needed. (`proposed` and `expect` are
-    for one thread; the rest for any.)"""
+    """One process for the grammars, started when it is first needed. `proposed` and `expect` are
+    for one thread; the other methods are for any."""
 
     def __init__(self) -> None:
         self._outlines = Outlines()
@@ -51,8 +51,7 @@ class FileRegions:
         self._outlines.close()
 
     def outline(self, path: str, data: bytes, *, nested: bool = False) -> Outline:
-        """The regions of a file with this name and these bytes; `nested`: also those inside of
-        functions."""
+        """Return the regions of this file and bytes. `nested`: also those inside of functions."""
         language = language_of(path, data[:200]) or ""
         key = digest(data), language, nested
         while True:
@@ -65,7 +64,7 @@ class FileRegions:
                 if asked is None:
                     mine = self._asked[key] = Event()
                     break
-            asked.wait()  # somebody else has just asked the same
+            asked.wait()  # another thread has just asked the same
         try:
             known_outline = self._outlines.of(data, language, nested=nested)
             with self._lock:
@@ -79,10 +78,10 @@ class FileRegions:
             mine.set()
 
     def part(self, path: str, data: bytes, name: str) -> bytes | None:
-        """The bytes of a region with all that it contains; None: there is none of that name.
+        """Return the bytes of a region with everything inside it; None if no region has this name.
 
-        `<header>` is about the order of the whole file, so it has the whole file's bytes; so has a
-        region of a file that is not divided. In JSON a comma behind it is none of its bytes.
+        `<header>` is about the order of the whole file, so it has the whole file's bytes. So has a
+        region of a file that is not divided. In JSON the comma behind a region is not part of it.
         """
         span = self.span(path, data, name)
         if span is None or name == HEADER:
@@ -91,7 +90,7 @@ class FileRegions:
         return data if outline.note else bare(outline, data[span[0]:span[1]])
 
     def span(self, path: str, data: bytes, name: str) -> tuple[int, int] | None:
-        """Where these bytes begin and end."""
+        """Return the beginning and end of a region, including any comma."""
         outline = self.outline(path, data)
         if name == HEADER or outline.note:
             return 0, len(data)
@@ -99,12 +98,12 @@ class FileRegions:
         return None if region is None else (region.start, region.end)
 
     def names(self, path: str, data: bytes) -> list[str]:
-        """The names of the regions; empty where the file is not divided."""
+        """Return the names of the regions; empty if the file is not divided."""
         outline = self.outline(path, data, nested=True)
         return [] if outline.note else outline.names()
 
     def proposed(self, path: str, data: bytes, edits: Sequence[Edit]) -> Parts:
-        """What these edits would change."""
+        """Return the regions that these edits would change."""
         made, name = candidate(data, edits), digest(data)
         if made is None:
             return Parts(None, name, unplaced=True)
@@ -119,15 +118,15 @@ class FileRegions:
         return Parts(names, name, outward and has_meaning(path))
 
     def prepare(self, path: str, data: bytes) -> None:
-        """Divide what will be asked about next, beside whoever asks now; what is small is divided
-        at once when it is asked about."""
+        """Divide a file for later questions, in a thread beside the present request. A small file
+        is divided when it is asked for."""
         if len(data) > SMALL_BYTES:
             Thread(target=self.outline, args=(path, data), daemon=True).start()
 
     def changed(self, path: str, before: bytes, after: bytes, *,
                 header: bool = True) -> tuple[list[str] | None, bool]:
-        """The regions that differ (None: the whole file), and whether the second cannot be read
-        where the first could. Without `header`, only definitions count."""
+        """Return the regions that differ (None: the whole file), and whether the second cannot be
+        read although the first could. Without `header`, only definitions count."""
         within = self._changed_within(path, before, after)
         if within is not None:
             return within[0], False
@@ -135,37 +134,35 @@ class FileRegions:
         return changed(old, before, new, after, header=header), new.broken and not old.broken
 
     def header(self, path: str, data: bytes) -> list[tuple[int, int]]:
-        """Where the code outside of all definitions stands, without pieces that are blank, and
-        without a byte order mark."""
+        """Return the places of code outside definitions, without blanks and a byte order mark."""
         own = next(region for region in self.outline(path, data).regions if region.name == HEADER)
         first = len(BOM_UTF8) if data.startswith(BOM_UTF8) else 0
         pieces = [(max(first, start), end) for start, end in own.spans]
         return [(start, end) for start, end in pieces if data[start:end].strip()]
 
     def misread(self, path: str, before: bytes, after: bytes) -> str:
-        """What is wrong with the second that the grammar does not tell, where nothing is with the
-        first."""
+        """Return an error of the second content that the grammar misses, if the first has none."""
         language = language_of(path, after[:200])
         wrong = self._outlines.errors(after, language) if language == "python" else ""
         return "" if wrong and self._outlines.errors(before, language) else wrong
 
     def expect(self) -> None:
-        """Divide what the last proposed edit will leave, while nobody waits."""
+        """Divide the result of the last proposed edit, while no request waits."""
         expected, self._expected = self._expected, None
         if expected is not None:
             self.outline(*expected)
 
     def between(self, path: str, before: bytes, data: bytes) -> Parts:
-        """What differs, in whatever order it stands."""
+        """Return the regions that differ, in any order."""
         return Parts(self._changed(path, before, data, in_order=False), digest(data))
 
     def _changed_within(self, path: str, before: bytes, after: bytes,
                         name: str | None = None) -> tuple[list[str] | None, bool] | None:
-        """The same where all that differs is within one definition, of which alone the grammar is
-        asked: a file has many; and whether others see it. None: so it cannot be told.
+        """Return the changed regions, and whether other code sees the change, if all differences
+        are inside one definition; None if they are not. Only it is parsed.
 
-        What reads as one definition by itself, from its first byte to its last, reads as that in
-        its place, too: what is around it is the same, and nothing is left open.
+        Bytes that read as one definition alone, from the first to the last, read as that in their
+        place, too: the text around them is the same, and no bracket is left open.
         """
         outline = self._known.get((name or digest(before),
                                    language_of(path, before[:200]) or "", False))
@@ -186,8 +183,8 @@ class FileRegions:
         names = changed(was, old, now, new)
         return names, names is None or _outward(path, names, was, old, now, new)
 
-    def found(self, path: str, data: bytes, name: str) -> Region | None:
-        """The region of this name, also one inside of functions; None: there is none."""
+    def find_region(self, path: str, data: bytes, name: str) -> Region | None:
+        """Return the region of this name, even inside of functions; None if no region has it."""
         return find(self.outline(path, data), name) or self._nested(path, data, name)
 
     def _nested(self, path: str, data: bytes, name: str) -> Region | None:
@@ -202,7 +199,7 @@ class FileRegions:
 
 
 def _common(data: bytes, two: bytes) -> int:
-    """How many bytes they begin with alike."""
+    """Count the bytes that both begin with."""
     low, high = 0, min(len(data), len(two))
     while low < high:  # compared in halves: slices are compared faster than bytes in a loop
         middle = (low + high + 1) // 2
@@ -214,8 +211,7 @@ def _common(data: bytes, two: bytes) -> int:
 
 
 def _top_around(outline: Outline, start: int, end: int) -> Region | None:
-    """The definition outside of all others in which these bytes lie, its first line and its last
-    bytes not among them."""
+    """Return the outermost definition around these bytes, if its own ends are not among them."""
     for region in outline.regions:
         if (region.start < start and end < region.end and region.kind in ("function", "class")
                 and _is_top(outline, region) and "#" not in region.name):
@@ -224,7 +220,7 @@ def _top_around(outline: Outline, start: int, end: int) -> Region | None:
 
 
 def _cut(outline: Outline, start: int, end: int) -> Outline:
-    """The outline of these bytes alone, which are one definition with all that it contains."""
+    """Return the outline of these bytes alone, which are one definition with its inside."""
     def moved(region: Region) -> Region:
         return msgspec.structs.replace(
             region, start=region.start - start, end=region.end - start,
@@ -245,7 +241,7 @@ def _is_top(outline: Outline, region: Region) -> bool:
 
 def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: Outline,
              after: bytes) -> bool:
-    """Whether others may see a change of these regions."""
+    """Whether other code may see a change of these regions."""
     for name in names:
         old, new = find(was, name), find(now, name)
         if old is None or new is None or not is_body_alone(
@@ -254,14 +250,14 @@ def _outward(path: str, names: Sequence[str], was: Outline, before: bytes, now: 
     return False
 
 
-def joined(path: str, before: bytes, made: bytes) -> bytes:
-    """A file that was made of the regions of another and further ones; with the commas between
-    them that JSON wants, where the other one had them so."""
+def with_commas(path: str, before: bytes, made: bytes) -> bytes:
+    """Return a file made of another's regions and further ones, with the commas between them that
+    JSON requires, if the other file had them so."""
     if language_of(path, before[:200]) != "json" or json_commas.mended(before) != before:
         return made
     return json_commas.mended(made)
 
 
 def find(outline: Outline, name: str) -> Region | None:
-    """The region of an outline that has this name; None: there is none."""
+    """Return the region of an outline with this name; None if no region has it."""
     return next((region for region in outline.regions if region.name == name), None)

@@ -1,9 +1,9 @@
 """The looking itself: resolve, list, stat, read, hash, deflate, within budgets of files, bytes and
-seconds. The one module that reads the disk for a decision.
+seconds. The only module that reads the disk for a decision.
 
-Runs in the coordinator's loop for what is small (`in_passing`), in a process of its own for all
-else (`daemon.look_worker`). Changes nothing, decides nothing, knows no database but to ask whether
-some bytes are kept already.
+Runs in the coordinator's loop for small needs (`in_passing`), and in a process of its own for all
+others (`daemon.look_worker`). Changes nothing, and decides nothing. It asks the database only
+whether some bytes are kept already.
 """
 
 from __future__ import annotations
@@ -53,19 +53,17 @@ from coordinator.rules.leases import as_resource
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 
-#: What is looked at in passing, in the loop's own time: so many paths, so many bytes of content,
-#: names so long.
+#: The limits of a look in passing, in the loop's own time: paths, bytes, characters of a name.
 PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
-#: A large look is held against the disk once more before it is told; so often it is mended.
+#: How often a large look is compared with the disk again before it is returned, and corrected.
 STEADY_TRIES = 3
-#: Regions of one edit that are looked at with it.
+#: How many regions of one edit are looked at with it.
 PARTS_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one look may cost: files, bytes read, seconds; and up to which size (bytes) a file's
-    own bytes are kept."""
+    """The limits of one look: files, bytes read, seconds; and the size (bytes) of a kept file."""
 
     files: int
     bytes: int
@@ -78,11 +76,11 @@ class Looker:
 
     Args:
         kept: whether the bytes of this hash are kept already.
-        blob: is handed each content that has to be kept (hash, size, deflated bytes, permission
-            bits), as it is read, so that nobody needs room for all of them. Without bytes: it is
-            kept already, and the bits are to be noted.
-        blobs: where large contents are kept as files, at once.
-        content: the bytes of this hash, if they are kept.
+        blob: gets each content that has to be kept (hash, size, deflated bytes, permission bits),
+            as it is read, so that no process needs room for all contents. Without bytes: it is
+            kept already, and only the bits are recorded.
+        blobs: the folder of large contents, which are kept as files at once.
+        content: returns the bytes of this hash, if they are kept.
     """
 
     def __init__(
@@ -107,7 +105,7 @@ class Looker:
     def in_passing(
         self, needs: Sequence[AnyNeed], looked: Looked, seq: int
     ) -> Sequence[AnyNeed]:
-        """Look at a few small things at once; what is left, for it is not small."""
+        """Look at a few small things at once. Return the needs that are not small."""
         if len(needs) > PASSING_PATHS:
             return needs
         left: list[AnyNeed] = []
@@ -131,7 +129,7 @@ class Looker:
 
     def _pass_place(self, need: Whole | Place, looked: Looked, seq: int, left: list[AnyNeed],
                     room: int) -> int:
-        """One place in passing; the bytes that may still be read."""
+        """Look at one place in passing. Return the bytes that may still be read."""
         text, cwd, place = need.text, need.cwd, need if isinstance(need, Place) else need.place
         if len(text) > PASSING_CHARS or (cwd is not None and len(cwd) > PASSING_CHARS):
             left.append(need)
@@ -176,7 +174,7 @@ class Looker:
         return room - size
 
     def _read_whole(self, path: str) -> Bytes:
-        """A small file with its bytes."""
+        """Return a small file with its bytes."""
         try:
             root = self._root_of(path)
             content = snapshot_real(root, path[len(root) + 1:], PASSING_BYTES)
@@ -187,27 +185,27 @@ class Looker:
         return Bytes(content.name, content.data, content.size, mode=content.mode)
 
     def _root_of(self, path: str) -> str:
-        """The working tree that an absolute path lies in.
+        """Return the working tree of an absolute path.
 
         Raises:
-            OSError: it lies in none.
+            OSError: no working tree has it.
         """
         text, main = self.tree.worktree_of(path), str(self.tree.root).rstrip("/")
         if text is None and not path.startswith(main + "/"):
-            self.tree.worktrees()  # one may have been made since
+            self.tree.worktrees()  # a worktree may have been made since
             text = self.tree.worktree_of(path)
             if text is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         return (text or main).rstrip("/")
 
     def _below(self, path: str) -> str:
-        """An absolute path, relative to its working tree."""
+        """Return an absolute path relative to its working tree."""
         return path[len(self._root_of(path)) + 1:]
 
     # ------------------------------------------------------------ in full
 
     def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> None:
-        """Look at all of these. What a budget forbids is told as a refusal, where it was met."""
+        """Look at all of these. A look over the budget becomes a refusal of its need."""
         self._until = time.monotonic() + self._budget.seconds
         self._bytes = self._files = 0
         self._seen = set()
@@ -237,7 +235,7 @@ class Looker:
             looked.add(need, self._look_at(need), seq)
 
     def _look_at(self, need: AnyNeed) -> Fact:
-        """What was found; why it could not be, as a refusal."""
+        """Return the fact of a need; if it cannot be had, the reason as a refusal."""
         try:
             return self._fact(need)
         except Refusal as refusal:
@@ -286,7 +284,8 @@ class Looker:
     # ------------------------------------------------------------ regions
 
     def _parts_of(self, need: Proposed, names: Sequence[str], looked: Looked, seq: int) -> None:
-        """What whoever asks what an edit changes asks next: what these regions hold now."""
+        """Look at the present content of the regions that an edit changes: the asker needs it next.
+        """
         path = self.tree.resolve(need.text, need.cwd, literal=True, seen=self._seen).path
         if path is None:
             return
@@ -296,7 +295,7 @@ class Looker:
             looked.add(part, self._look_at(part), seq)
 
     def rest(self) -> None:
-        """Nobody waits just now."""
+        """Use the time while no request waits."""
         self._regions.rest()
 
     def close(self) -> None:
@@ -304,8 +303,7 @@ class Looker:
         self._regions.close()
 
     def _text(self, path: str) -> tuple[bytes, int] | Bytes:
-        """A file's bytes and permission bits; what is there if that is no plain file, is too large,
-        or is not there."""
+        """Return a file's bytes and mode; a `Bytes` if it is missing, special, or too large."""
         try:
             root = self._root_of(path)
             content = snapshot_real(root, path[len(root) + 1:], self._budget.file_bytes)
@@ -319,8 +317,8 @@ class Looker:
         return content.data, content.mode
 
     def _keep(self, data: bytes, mode: int) -> Bytes:
-        """Bytes that are a file's, or a part of it. What is small is kept by whoever needs it, in
-        the same transaction; what is large, now."""
+        """Return the fact of a file's bytes, or of a part of a file. A large content is kept now; a
+        small one is kept by the caller in its transaction."""
         name = digest(data, executable=bool(mode & 0o100))
         if len(data) <= PASSING_BYTES:
             return Bytes(name, data, len(data), False, mode)
@@ -351,7 +349,7 @@ class Looker:
 
     def _linked(self, root: Root, base: str,
                 stamps: dict[str, tuple[int, ...]]) -> list[Linked]:
-        """Those of the files that have another name somewhere."""
+        """Return the files that have another name somewhere."""
         files = {name: file for name, stamp in stamps.items() if stamp and stamp[3] > 1
                  and (file := root.identity(name)) is not None}
         names = names_of(set(files.values()), base, self._check_time) if files else {}
@@ -367,7 +365,7 @@ class Looker:
             files[name] = msgspec.structs.replace(found, data=None)
 
     def _read(self, path: str) -> Bytes:
-        """What is at an absolute path."""
+        """Return the content at an absolute path."""
         try:
             with Root(self._root_of(path)) as root:
                 return self._read_in(root, self._below(path))
@@ -375,8 +373,8 @@ class Looker:
             return _ABSENT
 
     def _read_in(self, root: Root, name: str) -> Bytes:
-        """What is at a path of a working tree; its bytes are handed on, deflated, or kept as a file
-        at once, unless they are kept already."""
+        """Return the content at a path of a working tree. Its bytes are passed on, deflated, or
+        kept as a file at once, unless they are kept already."""
         try:
             content = self._snapshot(root, name)
         except OSError:
@@ -399,7 +397,7 @@ class Looker:
         return root.snapshot(name, self._budget.file_bytes)
 
     def _hand_on(self, digest: str, content: Found) -> bool:
-        """Have a content kept; whether it is."""
+        """Have a content kept, and return whether it is."""
         if content.data is None:
             return False
         if self._kept(digest):
@@ -416,7 +414,7 @@ class Looker:
         return True
 
     def _twins(self, path: str) -> list[str]:
-        """The file's other names."""
+        """Return the file's other names."""
         file = identity(path, os.lstat(path))
         base = (self.tree.worktree_of(path) or str(self.tree.root)).rstrip("/") + "/"
         return [name for name in names_of([file], base, self._check_time)[file]
@@ -441,14 +439,14 @@ class Looker:
             )
 
 
-#: Errors that say that a large content could not be kept, and not that it could not be read.
+#: Errors of keeping a large content, as opposed to reading it.
 _NO_ROOM = frozenset({errno.EDQUOT, errno.ENOSPC, errno.EFBIG, errno.EROFS, errno.EACCES})
 _ABSENT = Bytes(None)
 _UNREADABLE = Bytes("unreadable")
 
 
 def _is_absent(need: Proposed, looked: Looked) -> bool:
-    """Whether nothing is there that an edit could be divided in, as far as was looked already."""
+    """Whether the earlier look found no file that an edit could be divided in."""
     fact, _ = looked.facts.get(Place(need.text, need.cwd, True), (None, 0))
     return isinstance(fact, Located) and not fact.there
 
@@ -461,7 +459,7 @@ def _identity(path: str) -> str | None:
 
 
 def _stamp(root: Root, name: str) -> tuple[int, ...]:
-    """What tells one state of a file from another; empty if it is not there."""
+    """Return a mark that changes with a file's state; empty if the file is not there."""
     try:
         status = root.stat(name)
     except OSError:

@@ -1,7 +1,6 @@
-"""The other names of files with hard links: one walk of a working tree for all that are asked.
+"""The other names of files with hard links: one walk of a working tree for all files of a question.
 
-Of what it cannot read, and of what lies beyond its limit, it knows no names. It never follows a
-link, and reads no content.
+It misses names that are unreadable or beyond its limit. It follows no link, and reads no content.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from collections.abc import Callable, Collection, Iterator
 
 from coordinator.files.identity import identity
 
-#: Directory entries that are looked through for other names of files.
+#: How many directory entries are searched for other names of files.
 ENTRIES_MAX = 200_000
 
 
 def names_of(files: Collection[str], base: str,
              check_time: Callable[[], None]) -> dict[str, list[str]]:
-    """All names, sorted, that these files (told by `identity`) have in a working tree, relative to
-    it. `base`: its absolute path, with a slash. `check_time` ends a walk that takes too long.
-    """
+    """Return all names, sorted, that these files have in a working tree, relative to it. The files
+    are given by `identity`. `base`: the tree's absolute path, with a slash. `check_time` ends a
+    walk that takes too long."""
     numbers = {int(file.split(":")[1]) for file in files}
     matches: dict[str, list[str]] = {file: [] for file in files}
     for name, entry in _entries(base, check_time):
@@ -34,7 +33,7 @@ def names_of(files: Collection[str], base: str,
 
 
 def _entries(base: str, check_time: Callable[[], None]) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """What is no directory in a working tree."""
+    """Yield the entries of a working tree that are no directories."""
     left, todo = ENTRIES_MAX, [""]
     while todo and left > 0:
         directory = todo.pop()

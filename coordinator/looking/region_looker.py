@@ -1,7 +1,7 @@
-"""Looks at regions of files: what one holds, what an edit would change, what differs.
+"""Looks at regions of files: the content of one, the changes of an edit, the differences.
 
-Owns how a need of that kind is answered from a file's bytes. Reads no file itself, and keeps no
-bytes: both is handed in by the `Looker` whose part it is.
+Owns how such a need is answered from a file's bytes. Reads no file itself, and keeps no bytes: the
+`Looker` that owns it passes in both functions.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from coordinator.looking.facts import (
 from coordinator.looking.file_regions import FileRegions
 from coordinator.looking.rewound_regions import Then, rewound
 
-#: An edit of a larger file (bytes) is one of the whole file: somebody waits for it to be divided.
+#: An edit of a larger file (bytes) counts as one of the whole file, to save time.
 PROPOSED_BYTES_MAX = 1 << 20
-#: Permission bits that a part of a file is kept with.
+#: The permission bits that a part of a file is kept with.
 PLAIN_MODE = 0o644
 _OfRegions = Part | Names | Proposed | Between | Overlaid | Rewound
 _ABSENT, _UNREADABLE = Bytes(None), Bytes("unreadable")
 
 
 class RegionLooker:
-    """One looker's.
+    """The region part of one looker.
 
     Args:
-        text: a plain file's bytes and permission bits, by its absolute path; or what is there.
-        keep: bytes, with the permission bits of their file, as a fact.
-        content: the bytes of this hash, if they are kept.
+        text: returns a plain file's bytes and permission bits, by its absolute path; otherwise a
+            `Bytes`.
+        keep: turns bytes, with the permission bits of their file, into a fact.
+        content: returns the bytes of this hash, if they are kept.
     """
 
     def __init__(
@@ -53,11 +54,11 @@ class RegionLooker:
         self._regions.close()
 
     def rest(self) -> None:
-        """Nobody waits just now."""
+        """Use the time while no request waits."""
         self._regions.expect()
 
     def fact(self, need: _OfRegions, path: str) -> Fact:
-        """What a need asks of the file at this absolute path."""
+        """Answer a need about the file at this absolute path."""
         if isinstance(need, Part | Rewound | Names) and need.of is not None:
             before = self._content(need.of)
             if before is None:
@@ -65,12 +66,12 @@ class RegionLooker:
             return self._of_text(need, path, before,
                                  0o755 if is_executable(need.of) else PLAIN_MODE)
         found = self._text(path)
-        if isinstance(found, Bytes):  # nothing, or no text
+        if isinstance(found, Bytes):  # no file, or no text
             return self._of_no_text(need, found)
         return self._of_text(need, path, *found)
 
     def _of_text(self, need: _OfRegions, path: str, data: bytes, mode: int) -> Fact:
-        """What it asks of this content of the file, with these permission bits."""
+        """Answer a need about this content of the file, with these permission bits."""
         if isinstance(need, Names):
             return self._regions.names(path, data)
         if isinstance(need, Proposed):
@@ -90,7 +91,7 @@ class RegionLooker:
         return self._rewound(need, path, data, mode)
 
     def _overlaid(self, need: Overlaid, path: str, data: bytes, before: bytes) -> bytes | None:
-        """What is new stands where it does in the file; at the end, where nobody can tell."""
+        """Put the regions into the earlier content. A new one gets its place, or the end."""
         parts = [(name, self._regions.part(path, data, name)) for name in need.names]
         made = rewound(self._regions, path, before, [Then(*part, data) for part in parts], ())
         return made if made is not None else rewound(
@@ -105,7 +106,7 @@ class RegionLooker:
             return found
         if found.hash is None and all(was is None for _, was in need.parts):
             return _ABSENT
-        # (Of what is no text its regions are nowhere.)
+        # A file that is no text has no regions.
         last = need.gone if found.hash is None else need.last
         was = self._content(last) if last is not None else None
         return _UNREADABLE if was is None else self._rewound(need, need.path, was, PLAIN_MODE)
@@ -120,7 +121,7 @@ class RegionLooker:
                 same = there is not None and digest(there) == was
                 before = there if same else self._content(was)
                 if before is None:
-                    return _UNREADABLE  # what it was is kept nowhere
+                    return _UNREADABLE  # its earlier content is not kept
             parts.append(Then(name, before, whole))
         back = rewound(self._regions, path, data, parts, need.others)
         return _UNREADABLE if back is None else self._keep(back, mode)

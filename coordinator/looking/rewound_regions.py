@@ -12,13 +12,13 @@ from difflib import SequenceMatcher
 from functools import partial
 from typing import NamedTuple
 
-from coordinator.looking.file_regions import FileRegions, find, joined
+from coordinator.looking.file_regions import FileRegions, find, with_commas
 from coordinator.regions.outline import Outline, Region, bare
 from coordinator.regions.rewound_lines import Earlier, put_back
 from coordinator.words.resource_names import HEADER
 
-#: Two texts of one definition, of which the name alone was changed, are as alike (0 to 1); and one
-#: of which more was. What is longer (bytes) is compared by its lines.
+#: The least likeness (0 to 1) of two texts of one definition if only the name was changed, and if
+#: more was. Longer texts (bytes) are compared by their lines.
 ALIKE, LIKE, ALIKE_BYTES_MAX = 0.9, 0.5, 4_000
 
 
@@ -26,9 +26,9 @@ class Then(NamedTuple):
     """A region as it was.
 
     Attributes:
-        name: what it was called.
-        was: its bytes; None: it was not there.
-        whole: those of its file when it was so, if they are kept.
+        name: its name then.
+        was: its bytes; None if it did not exist.
+        whole: its file's bytes at that time, if they are kept.
     """
 
     name: str
@@ -38,16 +38,15 @@ class Then(NamedTuple):
 
 def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
             others: Collection[str] | None = None) -> bytes | None:
-    """The file as it is, but for these regions (what was leased last comes first), which are as
-    they were. `others`: what others have leased meanwhile, where that is known.
+    """Put these regions back to their earlier state, the last leased one first. `others`: the names
+    that other agents have leased meanwhile, if known.
 
-    One that is not there any more comes back to where it was in the whole, in the place of what is
-    new there; else to the end of what contained it. Of a file with nothing of the whole left in it,
-    that is what it was. None: it is broken, and what was done in these regions cannot be told from
-    what was done in others.
+    A region that is gone comes back to its place in the whole, instead of new regions there;
+    otherwise to the end of its container. If a file has no region of the whole left, the whole
+    comes back. None if the file is broken, and work in these regions cannot be told from others'.
     """
     parts = _with_one_beginning(regions, path, parts)
-    for together in _in_turn(parts):
+    for together in _group_turns(parts):
         changed = [earlier for earlier in together if not _is_same(
             earlier.was, regions.part(path, data, earlier.name))]
         if changed:
@@ -60,14 +59,13 @@ def rewound(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
 
 
 def _is_same(was: bytes | None, now: bytes | None) -> bool:
-    """Whether a region is as it was, but for the blank lines below it: others add and remove what
-    comes behind it."""
+    """Whether a region is unchanged, except for blank lines below it (the next region's)."""
     return was == now or (was is not None and now is not None and was.rstrip() == now.rstrip())
 
 
 def _with_one_beginning(regions: FileRegions, path: str, parts: Sequence[Then]) -> list[Then]:
-    """The same; what an older one of these had become when it was leased once more, by its new
-    name, was not there when the work on it began."""
+    """Return the parts. If an older part was renamed before it was leased again by its new name,
+    the new name did not exist when the work began."""
     return [earlier._replace(was=None) if any(
         _has_become(regions, path, older, earlier) for older in parts[n + 1:]) else earlier
         for n, earlier in enumerate(parts)]
@@ -76,18 +74,18 @@ def _with_one_beginning(regions: FileRegions, path: str, parts: Sequence[Then]) 
 def _has_become(regions: FileRegions, path: str, old: Then, new: Then) -> bool:
     if (old.was is None or old.whole is None or new.was is None or new.whole is None
             or HEADER in (old.name, new.name)
-            or regions.found(path, new.whole, old.name) is not None):
+            or regions.find_region(path, new.whole, old.name) is not None):
         return False
     for name in _with_around(new.name):
         text = regions.part(path, new.whole, name)
-        if (text is not None and regions.found(path, old.whole, name) is None
+        if (text is not None and regions.find_region(path, old.whole, name) is None
                 and _is_alike(old.was, text, LIKE)):
             return True
     return False
 
 
 def _with_around(name: str) -> Iterator[str]:
-    """A name, and those of what it is a part of."""
+    """Yield a name, and the names of the regions around it."""
     while name:
         yield name
         name = name.rpartition(".")[0]
@@ -95,16 +93,16 @@ def _with_around(name: str) -> Iterator[str]:
 
 def _whole_for(regions: FileRegions, path: str, changed: Sequence[Then],
                parts: Sequence[Then]) -> bytes | None:
-    """The last content of the file in which all that was there is found; else the first."""
+    """Return the file's last content that has all regions that existed; otherwise the first."""
     wholes = [part.whole for part in parts if part.whole is not None]
     return next((whole for whole in wholes if all(
-        earlier.was is None or regions.found(path, whole, earlier.name) is not None
+        earlier.was is None or regions.find_region(path, whole, earlier.name) is not None
         for earlier in changed)), wholes[-1] if wholes else None)
 
 
-def _in_turn(parts: Sequence[Then]) -> list[list[Then]]:
-    """The same, those together that can be put back at once: of two of which one is a part of the
-    other the newer one first. (What goes with an older one around it is nothing for itself.)"""
+def _group_turns(parts: Sequence[Then]) -> list[list[Then]]:
+    """Group the parts that can be put back at once. Of a part and its container, the newer comes
+    first. A part that an older container covers is left out."""
     result: list[list[Then]] = []
     turns: list[tuple[Then, int]] = []
     for n, earlier in enumerate(parts):
@@ -133,11 +131,11 @@ def _put_back(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     outline, old = regions.outline(path, data), regions.outline(path, whole)
     if not _is_unsure(old, outline, names) or _is_plain(old, whole, outline, data, names):
         return by_names({})
-    become = _become(old, whole, outline, data, parts, others)
+    become = _find_names_now(old, whole, outline, data, parts, others)
     new = _list_new(parts) | set(become.values())
     back = _by_lines(regions, path, data, parts, whole)
-    if back is not None and _keeps(old, outline, data, regions.outline(path, back), back, names,
-                                   new):
+    if back is not None and _keeps_others(old, outline, data, regions.outline(path, back), back,
+                                          names, new):
         return back
     if _is_another(old, outline, parts, leased):
         return whole
@@ -153,17 +151,17 @@ def _names(outline: Outline) -> set[str]:
 
 
 def _list_new(parts: Sequence[Then]) -> set[str]:
-    """The names of those that were not there then."""
+    """Return the names of parts that did not exist then."""
     return {part.name for part in parts if part.was is None}
 
 
 def _is_unread(old: Outline, now: Outline) -> bool:
-    """Whether one of the two cannot be read as its language."""
+    """Whether either content cannot be read as its language."""
     return bool(now.note) or now.broken or old.broken
 
 
 def _may_be_taken(old: Outline, now: Outline, names: Collection[str]) -> bool:
-    """Whether another's may stand in the place of one of these that is gone."""
+    """Whether another agent's region may be in the place of one that is gone."""
     there = _names(now)
     is_more = not there <= _names(old)
     return now.broken or old.broken or any(
@@ -171,7 +169,7 @@ def _may_be_taken(old: Outline, now: Outline, names: Collection[str]) -> bool:
 
 
 def _is_apart(name: str, others: Collection[str]) -> bool:
-    """Whether a region is none of these, is not a part of one, and has none of them in it."""
+    """Whether a region is none of these, not inside any, and not around any."""
     return name != HEADER and not _is_covered(name, others) and not any(
         _is_covered(other, [name]) for other in others)
 
@@ -197,7 +195,7 @@ def _is_right(regions: FileRegions, path: str, data: bytes, back: bytes, parts: 
 def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
               whole: bytes | None, become: Mapping[str, str], *,
               others: Collection[str]) -> bytes | None:
-    """The same where each region is found by its name, or by the one that it has now."""
+    """Put back the regions that are found by their name, or by their present name."""
     outline = regions.outline(path, data)
     if whole is not None and _is_another(regions.outline(path, whole), outline, parts, others):
         return whole
@@ -209,10 +207,10 @@ def _by_names(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
     pieces = _list_pieces(regions, path, data, parts, whole, become)
     for start, end, _, was in sorted(pieces, reverse=True):
         back = back[:start] + was + back[end:]
-    return joined(path, data, back)
+    return with_commas(path, data, back)
 
 
-#: From where to where in the file something comes back, where it was, and its bytes.
+#: A returning region: the first and last byte that it replaces, its earlier place, and its bytes.
 _Piece = tuple[int, int, int, bytes]
 
 
@@ -222,8 +220,8 @@ def _list_pieces(regions: FileRegions, path: str, data: bytes, parts: Sequence[T
     old = None if whole is None else regions.outline(path, whole)
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
-            continue  # it is a part of that one
-        region = regions.found(path, data, become.get(part.name, part.name))
+            continue  # it is inside another part
+        region = regions.find_region(path, data, become.get(part.name, part.name))
         if region is None:
             if part.was:
                 yield _bring_back(old, whole, regions.outline(path, data), data,
@@ -236,7 +234,7 @@ def _list_pieces(regions: FileRegions, path: str, data: bytes, parts: Sequence[T
 
 def _bring_back(old: Outline | None, whole: bytes | None, now: Outline, data: bytes, name: str,
                 was: bytes, become: Mapping[str, str]) -> _Piece:
-    """Where a region that is gone comes back to."""
+    """Return the piece that brings back a region that is gone."""
     place = None if old is None or whole is None else _slot(old, whole, now, data, name, become)
     if place is None:
         position = _end_of_container(now, name, len(data))
@@ -249,14 +247,13 @@ def _bring_back(old: Outline | None, whole: bytes | None, now: Outline, data: by
 
 def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then],
               whole: bytes) -> bytes | None:
-    """The same where the grammar cannot tell where these regions are now: by the lines that they
-    had in `whole`."""
+    """Put back regions by the lines that they had in `whole`, if the grammar cannot find them."""
     names = {earlier.name for earlier in parts}
     earlier, new = [], []
     for part in parts:
         if _is_covered(part.name, names - {part.name}):
             continue
-        region = regions.found(path, whole, part.name)
+        region = regions.find_region(path, whole, part.name)
         if region is not None:
             earlier.append(Earlier(region.start, region.end, part.was or b"",
                                    region.kind == "section"))
@@ -265,18 +262,18 @@ def _by_lines(regions: FileRegions, path: str, data: bytes, parts: Sequence[Then
         else:
             new.append(part.name.rpartition(".")[2].encode())
     back = put_back(whole, data, earlier, new)
-    return None if back is None else joined(path, data, back)
+    return None if back is None else with_commas(path, data, back)
 
 
 def _is_covered(name: str, others: Collection[str]) -> bool:
-    """Whether a region is one of these, or a part of one."""
+    """Whether a region is one of these, or inside one."""
     return any(name == other or name.startswith(other + ".") for other in others)
 
 
 def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
-    """Whether these regions of a file that was divided may have others in them by now, or have lost
-    a part of them: something is not closed, and what follows is read as a part of it; or one is not
-    there, and what it was called before does not tell what it has become."""
+    """Whether these regions of a divided file may now contain others, or have lost a part of
+    themselves: a bracket is not closed, so the text after it is read as a part of the region; or a
+    region is gone, and its new name is unknown."""
     if old.note or HEADER in names:
         return False
     there = {region.name for region in now.regions}
@@ -287,28 +284,27 @@ def _is_unsure(old: Outline, now: Outline, names: Collection[str]) -> bool:
 
 def _is_plain(old: Outline, whole: bytes, now: Outline, data: bytes,
               names: Collection[str]) -> bool:
-    """Whether these regions are all there, or have only gone: nothing new is in their places."""
+    """Whether these regions are all there, or are only gone: no new region is in their places."""
     if _is_unread(old, now):
         return False
     there = _names(now)
     gone = [name for name in names if name not in there]
     if any(_is_covered(text, gone) for text in there) or any(
             not _is_covered(name, names) for name in _names(old) - there):
-        return False  # a part of one is left, or another is not there
+        return False  # a part of a region is left, or another region is missing
     if any("." in name for name in gone):
-        return False  # what stands between such ones differs from language to language
+        return False  # the text between such regions differs from language to language
     slots = [_slot(old, whole, now, data, name, {}) for name in gone]
     return all(slot is not None and not slot.is_taken for slot in slots)
 
 
-def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
-           names: Collection[str], new: Collection[str]) -> bool:
-    """Whether what was put back by its lines has taken nothing of others with it: where the file
-    can be read, their regions are there as they are (but those that are new of these); else those
-    that were there before."""
+def _keeps_others(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
+                  names: Collection[str], new: Collection[str]) -> bool:
+    """Whether putting back by lines has taken nothing from others. If the file can be read, their
+    regions are unchanged, except this holder's new ones. Otherwise their earlier ones are there."""
     before, after = _names(old), {region.name: region for region in then.regions}
     if not (now.broken or then.broken) and not after.keys().isdisjoint(new):
-        return False  # it is there twice
+        return False  # the region is there twice
     for region in now.regions:
         if not _is_apart(region.name, names):
             continue
@@ -323,11 +319,11 @@ def _keeps(old: Outline, now: Outline, data: bytes, then: Outline, back: bytes,
     return True
 
 
-def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
-            others: Collection[str] | None) -> dict[str, str]:
-    """By what name each of these regions is there that is not there by its own: one that is new in
-    its place, or leased with it, and like it. What others' have become that are not there either is
-    theirs. Where it is not known what others have leased, only what is plainly that."""
+def _find_names_now(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequence[Then],
+                    others: Collection[str] | None) -> dict[str, str]:
+    """Map each region that is gone to its present name: a new region in its place, or leased with
+    it, and like it. A new name of others' missing regions is theirs. If the others' leases are
+    unknown, only a clear likeness counts."""
     names = {part.name for part in parts if part.was}
     gone = _list_gone(old, whole, now, parts)
     likes = _list_likes(old, now, data, gone, names, _list_new(parts), others)
@@ -340,7 +336,7 @@ def _become(old: Outline, whole: bytes, now: Outline, data: bytes, parts: Sequen
 
 def _list_gone(old: Outline, whole: bytes, now: Outline, parts: Sequence[Then]
                ) -> dict[str, bytes]:
-    """The regions of then that are not there by their names, with their texts."""
+    """Return the earlier regions whose names are gone, with their texts."""
     there = _names(now)
     return {region.name: whole[region.start:region.end] for region in old.regions
             if region.name not in there and region.name != HEADER
@@ -350,8 +346,8 @@ def _list_gone(old: Outline, whole: bytes, now: Outline, parts: Sequence[Then]
 def _list_likes(old: Outline, now: Outline, data: bytes, gone: Mapping[str, bytes],
                 names: Collection[str], mine: Collection[str], others: Collection[str] | None
                 ) -> Iterator[tuple[bool, float, bool, str, str]]:
-    """What is new and like one that is gone: whether it is in its place, how much it is like it (0
-    to 1), whether it is one of `mine`; the earlier name and the new one."""
+    """Yield new regions that are like one that is gone: whether it is in its place, its likeness (0
+    to 1), whether it is one of `mine`, the earlier name and the new one."""
     before = {*_names(old), HEADER}
     new = [region for region in now.regions if region.name not in before]
     for was, text in gone.items():
@@ -367,7 +363,7 @@ def _list_likes(old: Outline, now: Outline, data: bytes, gone: Mapping[str, byte
 
 
 def _is_alike(data: bytes, other: bytes, least: float) -> bool:
-    """Whether the one is as much the other."""
+    """Whether the two are at least so much alike."""
     return _alike(data, other) >= least
 
 
@@ -378,8 +374,8 @@ def _alike(data: bytes, other: bytes) -> float:
 
 
 class _Slot(NamedTuple):
-    """Where a region comes back to. `was_at`: where it was; `before`: what has to stand before it;
-    `is_taken`: something new is there."""
+    """The place of a returning region. `was_at`: its earlier place; `before`: the bytes to put
+    before it; `is_taken`: whether a new region is there."""
 
     at: int
     was_at: int
@@ -388,7 +384,7 @@ class _Slot(NamedTuple):
 
 
 def _siblings(outline: Outline, name: str) -> list[Region]:
-    """The definitions that are in the same one as this name, in their order."""
+    """Return the definitions in the same container as this name, in their order."""
     above = name.rpartition(".")[0]
     return sorted((region for region in outline.regions if region.name != HEADER
                    and region.name.rpartition(".")[0] == above), key=lambda region: region.start)
@@ -396,8 +392,8 @@ def _siblings(outline: Outline, name: str) -> list[Region]:
 
 def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
                 others: Collection[str]) -> bool:
-    """Whether nothing is left of a file that was divided: of these regions one that was there is
-    not, nor any other of then, and what is there by now is nobody else's."""
+    """Whether nothing is left of a file that was divided: one of these regions is gone, all other
+    earlier regions are gone, and no present region is another agent's."""
     if old.note or any(part.name == HEADER for part in parts):
         return False
     before, there = ({region.name for region in outline.regions} - {HEADER} for outline
@@ -409,7 +405,7 @@ def _is_another(old: Outline, now: Outline, parts: Sequence[Then],
 
 
 def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int]:
-    """The bytes between what is still there of what stood before a definition and behind it."""
+    """Return the bytes between the remaining neighbours of a definition."""
     there = {region.name: region for region in now.regions}
     before, after = _find_neighbours(_siblings(old, name), name, there)
     return before.end if before else 0, after.start if after else size
@@ -417,7 +413,7 @@ def _between(old: Outline, now: Outline, name: str, size: int) -> tuple[int, int
 
 def _find_neighbours(was: Sequence[Region], name: str, there: Mapping[str, Region]
                      ) -> tuple[Region | None, Region | None]:
-    """Between which regions that are still there a definition stood."""
+    """Return the remaining neighbours of a definition, before and after it."""
     position = next((n for n, region in enumerate(was) if region.name == name), None)
     if position is None:
         return None, None
@@ -428,8 +424,8 @@ def _find_neighbours(was: Sequence[Region], name: str, there: Mapping[str, Regio
 
 def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
           become: Mapping[str, str]) -> _Slot | None:
-    """Where a definition that is gone was, between those that are still there, also as what they
-    have `become`; None: that cannot be told."""
+    """Return the earlier place of a definition that is gone, between its remaining neighbours, also
+    by the names that they have `become`; None if it cannot be told."""
     was, there = _siblings(old, name), {region.name: region for region in _siblings(now, name)}
     there |= {before: there[other] for before, other in become.items() if other in there}
     before, after = _find_neighbours(was, name, there)
@@ -448,7 +444,7 @@ def _slot(old: Outline, whole: bytes, now: Outline, data: bytes, name: str,
 
 
 def _blanks(text: bytes) -> bytes:
-    """The white space at its end, which belongs to the definition before it."""
+    """Return the white space at its end. It belongs to the definition before it."""
     return text[len(text.rstrip()):]
 
 
@@ -463,7 +459,8 @@ def _end_of_container(outline: Outline, name: str, size: int) -> int:
 
 
 def _is_followed(old: Outline | None, whole: bytes | None, earlier: Then) -> bool:
-    """Whether something stood behind a region then: what was between the two was its own."""
+    """Whether another text followed a region then. The bytes between the two were the region's own.
+    """
     region = None if old is None else find(old, earlier.name)
     if region is None or whole is None:
         return earlier.was is None or earlier.was.endswith(b"\n")
@@ -471,7 +468,7 @@ def _is_followed(old: Outline | None, whole: bytes | None, earlier: Then) -> boo
 
 
 def _ending(text: bytes, data: bytes, region: Region) -> bytes:
-    """A region's earlier text; where something stands behind it, with what is between the two."""
+    """Return a region's earlier text. If a text follows, keep the white space between."""
     if not text or region.end == len(data):
         return text
     there = data[region.start:region.end]
@@ -479,12 +476,12 @@ def _ending(text: bytes, data: bytes, region: Region) -> bytes:
 
 
 def _line_end(data: bytes, position: int) -> bytes:
-    """What has to stand behind a last line that is put here, if it has no end."""
+    """Return the line end for a last line that is inserted without one."""
     if position == len(data):
         return b""
     return b"\r\n" if b"\r\n" in data else b"\n"
 
 
 def _new_line(data: bytes, position: int) -> bytes:
-    """What has to stand before a line that is put here."""
+    """Return the line end before an inserted line."""
     return b"" if position == 0 or data[position - 1] == 0x0A else b"\n"

@@ -1,7 +1,7 @@
-"""A file with the new texts of some of its regions, and whether that may be written.
+"""A file with new texts of some of its regions, and whether it may be written.
 
-Decides by the file's bytes and their regions alone: is each region there and what it was taken for,
-can the result be read, has nothing changed but these regions. Opens no file.
+Decides by the file's bytes and their regions alone: each region is there and has the expected
+content, the result can be read, and nothing but these regions has changed. Opens no file.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from coordinator.files.content import EXECUTABLE, digest
-from coordinator.looking.file_regions import FileRegions, joined
+from coordinator.looking.file_regions import FileRegions, with_commas
 from coordinator.regions import json_commas
 from coordinator.regions.names import nearest
 from coordinator.regions.outline import Outline, bare
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import HEADER
 
-#: What a content's name begins with; so much of the rest (digits) is told where a person types it.
+#: The beginning of a content's name, and how many of its digits are shown for typing.
 SHA256, SHORT = "sha256:", 12
-#: In its place: there must not be any.
+#: Used instead of a content's name: the region must not exist.
 ABSENT = "absent"
-#: A name as it is given: all of its digits, or as they begin.
+#: A name as it is given: all of its digits, or the first of them.
 _CONTENT = re.compile(rf"(?:{SHA256})?([0-9a-f]{{8,64}})(?:\+x)?")
 #: A table of TOML, with the comments above it.
 _TABLE = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*\[")
-#: Texts longer than this (characters) are not shown in a refusal.
+#: Longer texts (characters) are not shown in a refusal.
 SHOWN_MAX = 20_000
-#: So many line ends after a region's last line, less one, are looked for.
+#: How many line ends after a region's last line are tried, less one.
 BLANKS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class NewText:
-    """What one region is to be. `was`: the name of the content that it must have now, as
-    `content_name` gives it; or `ABSENT`. `after`: it is new, and comes behind this one; empty: at
-    the end of what contains it. `new`: so it does, and is not there yet."""
+    """The new text of one region. `was`: the name of the content that it must have now, as
+    `content_name` gives it; or `ABSENT`. `after`: it is new, and comes behind this region; empty:
+    at the end of its container. `new`: it also comes there, if it does not exist yet."""
 
     name: str
     text: str
@@ -50,9 +50,9 @@ class NewText:
 def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
             texts: Sequence[NewText], *, proposed: bool = False,
             ) -> tuple[bytes, dict[str, tuple[bytes, bytes]]]:
-    """The file's new bytes, and of each region those before and those now. Its line ends, its byte
-    order mark and the blank lines below each region stay. What is new is added, one by one, to what
-    the rest has become. `proposed`: they are not leased, and whoever gave them names versions.
+    """Return the file's new bytes, and for each region its bytes before and after. The file's line
+    ends, its byte order mark and the blank lines below each region stay. New regions are added
+    afterwards, one by one. `proposed`: the caller named versions, no leases.
 
     Raises:
         Refusal: REGION_UNKNOWN, REGION_CHANGED, PARSE_INVALID, OUT_OF_SCOPE_EDIT, INVALID.
@@ -79,16 +79,16 @@ def spliced(regions: FileRegions, path: str, shown: str, data: bytes,
         old = _own_text(before, new_text.name, piece)
         _check_version(data, old, new_text, shown, proposed=proposed)
         new = _fitted(data, old, new_text, shown)
-        if new and not piece:  # it has had no header
+        if new and not piece:  # the file had no header
             new += _line_end(data) * 3
         fitted[new_text.name] = old, _own_text(before, new_text.name, new)
         pieces.append((*span, new))
-    made = joined(path, data, _put_pieces(data, pieces, shown))
+    made = with_commas(path, data, _put_pieces(data, pieces, shown))
     if pieces and added:
         _check_read(regions, path, shown, data, made, texts)
     for new_text in added:
         position, text = _added(regions, path, made, new_text, shown)
-        made = joined(path, data, made[:position] + text + made[position:])
+        made = with_commas(path, data, made[:position] + text + made[position:])
     _check(regions, path, shown, data, made, texts, proposed=proposed)
     for new_text in added:
         fitted[new_text.name] = b"", regions.part(path, made, new_text.name) or b""
@@ -134,7 +134,7 @@ def _check_version(data: bytes, old: bytes, new_text: NewText, shown: str, *,
 
 
 def _put_pieces(data: bytes, pieces: Sequence[tuple[int, int, bytes]], shown: str) -> bytes:
-    """The file with these texts in the places of its bytes from start to end.
+    """Replace each piece's bytes by its text.
 
     Raises:
         Refusal: INVALID: two of them overlap.
@@ -152,8 +152,7 @@ def _put_pieces(data: bytes, pieces: Sequence[tuple[int, int, bytes]], shown: st
 
 
 def _header(regions: FileRegions, path: str, data: bytes, shown: str) -> tuple[int, int]:
-    """The one piece of code that stands outside of all definitions; where there is none, the
-    file's beginning."""
+    """Return the only code outside definitions; without any, the file's beginning."""
     spans = regions.header(path, data)
     if len(spans) > 1:
         raise Refusal(
@@ -176,8 +175,8 @@ def _check_once(texts: Sequence[NewText], shown: str) -> None:
 
 def _added(regions: FileRegions, path: str, data: bytes, new_text: NewText,
            shown: str) -> tuple[int, bytes]:
-    """Where a new region begins, and its bytes with the blank lines around it: as many as stand
-    between its neighbours."""
+    """Return the place of a new region, and its bytes with the blank lines around it: as many as
+    its neighbours have between them."""
     name = f"{shown}::{new_text.name}"
     if regions.span(path, data, new_text.name) is not None:
         raise Refusal(
@@ -213,10 +212,10 @@ def _added(regions: FileRegions, path: str, data: bytes, new_text: NewText,
 
 def _find_span(regions: FileRegions, path: str, data: bytes, new_text: NewText,
                above: str) -> tuple[int, int] | None:
-    """The bytes behind which a new region comes; None: nothing of that name is there."""
+    """Return the bytes behind which a new region comes; None if no region has that name."""
     behind = new_text.after or above
     outline = regions.outline(path, data)
-    if behind == HEADER:  # its first piece: else it would stand behind all definitions
+    if behind == HEADER:  # its first piece: otherwise it would come behind all definitions
         return 0, min((region.start for region in outline.regions if region.name != HEADER),
                       default=len(data))
     span = regions.span(path, data, behind) if behind else (0, len(data))
@@ -250,24 +249,24 @@ def _refuse_end(name: str, shown: str, above: str) -> Refusal:
 
 
 def _count_line_ends(outline: Outline, before: bytes, text: bytes, above: str) -> int:
-    """How many line ends stand between a new region and what it comes behind."""
+    """Return the number of line ends between a new region and its predecessor."""
     language = outline.language
     if language in ("toml", "yaml") and before and not text.lstrip().startswith(b"["):
         return _between_keys(outline, before, above)
-    # (In Python as PEP 8 has it.)
+    # Python's are those of PEP 8.
     return 1 if language == "json" else 3 if not above and language == "python" else 2
 
 
 def _is_followed(outline: Outline, position: int, above: str) -> bool:
-    """Whether another region of the same one begins there."""
+    """Whether another region of the same container begins there."""
     return any(region.start == position and region.name.rpartition(".")[0] == above
                for region in outline.regions)
 
 
 def _put_within(regions: FileRegions, path: str, data: bytes, span: tuple[int, int], name: str,
                 text: bytes, gap: bytes) -> tuple[int, bytes] | None:
-    """Where a new region begins at the end of what contains it, and its bytes; None: it would not
-    be read as that region."""
+    """Return the place of a new region at the end of its container, and its bytes; None if it would
+    not be read as that region."""
     above, outline, end = name.rpartition(".")[0], regions.outline(path, data), _line_end(data)
     is_first = not any(region.name.startswith(f"{above}.") for region in outline.regions)
     place = _before_its_last_line(data, span, text, end if is_first else gap)
@@ -284,8 +283,8 @@ def _line_end(data: bytes) -> bytes:
 
 
 def _first_table(outline: Outline, data: bytes, text: str) -> int | None:
-    """Where the tables of a TOML file begin, behind which no key is the file's own any more; None:
-    there are none, or the text is one."""
+    """Return the beginning of a TOML file's tables, after which no key belongs to the file itself.
+    None if there are none, or if the text is a table."""
     if text.lstrip().startswith("["):
         return None
     return min((region.start for region in outline.regions
@@ -294,7 +293,7 @@ def _first_table(outline: Outline, data: bytes, text: str) -> int | None:
 
 
 def _between_keys(outline: Outline, data: bytes, above: str) -> int:
-    """The line ends between the last two keys of one mapping; of a single one that of its line."""
+    """Return the line ends between the last two keys of a mapping, or after a single key."""
     keys = [data[region.start:region.end] for region in outline.regions
             if region.name != HEADER and region.name.rpartition(".")[0] == above
             and not _TABLE.match(data, region.start)]
@@ -304,28 +303,28 @@ def _between_keys(outline: Outline, data: bytes, above: str) -> int:
 
 def _holds(regions: FileRegions, path: str, data: bytes, place: tuple[int, bytes],
            name: str) -> bool:
-    """Whether the file has this region with a text put in there."""
+    """Whether the file has this region after a text is inserted there."""
     position, text = place
-    made = joined(path, data, data[:position] + text + data[position:])
+    made = with_commas(path, data, data[:position] + text + data[position:])
     return regions.span(path, made, name) is not None
 
 
 def _before_its_last_line(data: bytes, span: tuple[int, int], text: bytes,
                           gap: bytes) -> tuple[int, bytes] | None:
-    """Where what contains a region ends with a bracket, or a word, on a line of its own."""
+    """Return a place before the container's last line, which is a closing bracket or word."""
     lines = data[span[0]:span[1]].rstrip()
     above = lines[:lines.rfind(b"\n") + 1].rstrip()
     return (span[0] + len(above), gap + text) if above else None
 
 
 def is_still(data: bytes, text: bytes, name: str, was: str) -> bool:
-    """Whether a region of a file, with this text, is the content of that name. (A lease on the
-    header is about the whole file.)"""
+    """Whether a region of a file, with this text, is the content of that name. A lease on the
+    header is about the whole file."""
     return _is(text, was) or (name == HEADER and _is(data, was))
 
 
 def content_name(given: str | None, field: str) -> str | None:
-    """A content's name as it was given in a field: all of it, or as its digits begin.
+    """Return a content's name from a field that gives all of it, or its first digits.
 
     Raises:
         Refusal: INVALID.
@@ -340,8 +339,8 @@ def content_name(given: str | None, field: str) -> str | None:
 
 
 def _is(text: bytes, was: str) -> bool:
-    """Whether this is the content of that name, or of one that begins so; but for the blank lines
-    at its end: a region that was moved has others there."""
+    """Whether this is the content of that name, or of one that begins so. Blank lines at its end
+    are ignored: a moved region has others there."""
     bare, name = text.rstrip(), was.partition(EXECUTABLE)[0]
     return digest(text).startswith(name) or any(
         digest(bare + end * count).startswith(name)
@@ -349,8 +348,7 @@ def _is(text: bytes, was: str) -> bool:
 
 
 def text_of(regions: FileRegions, path: str, data: bytes, name: str) -> bytes | None:
-    """The text of a region as it is committed; None: there is none of that name, or none that is
-    one text."""
+    """Return the text of a region as it is committed. None if there is none, or several."""
     if name != HEADER:
         return regions.part(path, data, name)
     spans = [] if regions.outline(path, data).note else regions.header(path, data)
@@ -358,7 +356,7 @@ def text_of(regions: FileRegions, path: str, data: bytes, name: str) -> bytes | 
 
 
 def _fitted(data: bytes, old: bytes, new_text: NewText, shown: str) -> bytes:
-    """The text as bytes of this file."""
+    """Return the text as bytes of this file."""
     try:
         new = new_text.text.encode()
         if not new_text.text.isascii():
@@ -379,7 +377,7 @@ def _fitted(data: bytes, old: bytes, new_text: NewText, shown: str) -> bytes:
 
 def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes,
                 texts: Sequence[NewText], *, header: bool = True) -> list[str] | None:
-    """What differs, by name; None: more than regions. Refuse what could not be read."""
+    """Return the names that differ; None for more than regions. Refuse an unreadable result."""
     names, broken = regions.changed(path, data, made, header=header)
     wrong = "" if broken else regions.misread(path, data, made)
     if broken or wrong:
@@ -396,7 +394,7 @@ def _check_read(regions: FileRegions, path: str, shown: str, data: bytes, made: 
 
 
 def _without_key(language: str | None, texts: Sequence[NewText]) -> str:
-    """How a text would begin that was given as a value alone; empty: none was."""
+    """Return the beginning that a text needs if it was given as a value alone; otherwise empty."""
     sign = {"json": ":", "yaml": ":", "toml": "="}.get(language or "", "")
     for new_text in texts if sign else ():
         key, text = new_text.name.rpartition(".")[2], new_text.text.strip()
@@ -423,14 +421,14 @@ def _check(regions: FileRegions, path: str, shown: str, data: bytes, made: bytes
 
 
 def _list_apart(names: Sequence[str], own: Sequence[str]) -> list[str]:
-    """Those that are none of these, nor a part of one."""
+    """Return the names that are none of these, nor inside one."""
     return [name for name in names
             if not any(f"{name}.".startswith(f"{text}.") for text in own)]
 
 
 def _refuse_beyond(shown: str, beyond: Sequence[str], own: Sequence[str], there: Sequence[str], *,
                    proposed: bool) -> Refusal:
-    """For a text that changes more than its `own` regions, of a file with those that are `there`.
+    """Return the refusal of a text that changes more than its `own` regions. `there`: the file's.
     """
     new = [name for name in beyond[:8] if name not in there]
     around = [name for name in beyond if any(
@@ -450,7 +448,8 @@ def _refuse_beyond(shown: str, beyond: Sequence[str], own: Sequence[str], there:
 
 def _say_beyond(shown: str, beyond: Sequence[str], around: Sequence[str], new: Sequence[str], *,
                 proposed: bool) -> str:
-    """What to do about a text that changes regions `beyond` its own, some of them `around` it."""
+    """Return the step for a text that changes regions `beyond` its own, some of them `around` it.
+    """
     if proposed:
         return (f"Keep to the region; or propose {_listed(shown, beyond)} with it, each by its "
                 "own part of the text, or the whole file.")
@@ -462,8 +461,7 @@ def _say_beyond(shown: str, beyond: Sequence[str], around: Sequence[str], new: S
 
 
 def _as_a_whole(shown: str, beyond: Sequence[str], around: Sequence[str]) -> str:
-    """What changes with a region that was there is one around it: of the two only the outer one can
-    be committed."""
+    """Return the step if a region changes with one inside it: only the outer can be committed."""
     outer = [name for name in around if not any(
         name.startswith(f"{other}.") for other in around)]
     more = _list_apart(beyond, outer)

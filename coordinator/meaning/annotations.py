@@ -1,7 +1,7 @@
-"""What something with an annotation may be.
+"""The possible values of an annotated name.
 
-Owns the reading of annotations: containers, unions, type variables, `Self`, aliases. What it does
-not know it leaves out.
+Owns the reading of annotations: containers, unions, type variables, `Self`, aliases. The unknown
+have none.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from coordinator.meaning.values import (
     listed,
 )
 
-#: Annotations within one another are followed so deep.
+#: How deep annotations within one another are followed.
 NESTED_MAX = 12
 
 
 def _made_with(name: str, parts: list[ast.expr], kinds: list[Values]) -> Values:
-    """What `name[parts]` stands for, of Python's own types; `kinds`: what each part does."""
+    """Return the values of `name[parts]`, a type of Python's own. `kinds`: the values of each part.
+    """
     if name in ("Annotated", "Final", "ClassVar"):
         return kinds[0]
     if name in INNER:
@@ -63,19 +64,19 @@ class Annotations(Following):
 
     @abstractmethod
     def value_at(self, hit: Hit) -> Values:
-        """What stands at a place."""
+        """Return the values of a place."""
 
     @abstractmethod
     def term(self, path: str, scope: str, expression: Term) -> Values:
-        """What an expression may stand for, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
 
     def annotated(
         self, path: str, scope: str, node: ast.expr, value: Value | None = None, depth: int = 0,
     ) -> Values:
-        """What something with this annotation may be, seen from a scope.
+        """Return the values of a name with this annotation, seen from a scope.
 
         Args:
-            value: whose member it is: what type variables and `Self` stand for.
+            value: the owner of the member, which gives type variables and `Self` their values.
         """
         if depth > NESTED_MAX:
             return NOTHING
@@ -129,7 +130,7 @@ class Annotations(Following):
 
     def _instance_named(self, path: str, scope: str, expression: Term, owner: Value | None,
                         depth: int) -> Values:
-        """The objects of what a name for a type is."""
+        """Return the objects of the type that this expression names."""
         if expression.kind in ("alias", "typevar") and expression.name:
             tree = annotation_tree(expression.name)
             return self.annotated(path, scope, tree, owner, depth) if tree is not None else NOTHING
@@ -140,7 +141,7 @@ class Annotations(Following):
         return NOTHING
 
     def _stands_for(self, value: Value, name: str) -> Values:
-        """What a type variable stands for in a member of this object."""
+        """Return the values of a type variable in a member of this object."""
         if value.kind not in ("object", "super"):
             return NOTHING
         scope = self.scope(value.path, value.scope)
@@ -149,7 +150,7 @@ class Annotations(Following):
         names = self._variables(scope)
         if name in names and names.index(name) < len(value.args):
             return value.args[names.index(name)]
-        for base in scope.bases:  # class Boxes(Base[Box]): what Base's variable is here
+        for base in scope.bases:  # class Boxes(Base[Box]): the value of Base's variable here
             tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
             if not isinstance(tree, ast.Subscript) or _last_of(tree.value) in (
                     "Generic", "Protocol"):
@@ -165,7 +166,7 @@ class Annotations(Following):
         return NOTHING
 
     def _variables(self, scope: Scope) -> list[str]:
-        """The type variables of a class, in order."""
+        """Return the type variables of a class, in order."""
         result: list[str] = []
         for base in scope.bases:
             tree = annotation_tree(base) if "[" in base and not base.endswith("[]") else None
@@ -191,7 +192,7 @@ class Annotations(Following):
         return _made_with(_last_of(head), parts, kinds)
 
     def _spelt(self, path: str, scope: str, node: ast.expr) -> list[Hit] | None:
-        """What a dotted name leads to; None if outside."""
+        """Follow a dotted name to its places; None if it leads outside."""
         if isinstance(node, ast.Name):
             return self.names(path, scope, node.id)
         if isinstance(node, ast.Attribute):
@@ -206,7 +207,7 @@ class Annotations(Following):
         return []
 
     def own_kind(self, scope: Scope, value: Value | None, tree: ast.expr) -> Values | None:
-        """The result where a method gives one of the kind that it is called on."""
+        """Return the result of a method that returns its receiver's kind; None for others."""
         if value is None or value.kind not in ("object", "class", "super"):
             return None
         node = tree
@@ -237,7 +238,7 @@ class Annotations(Following):
 
 
 def union(parts: Iterable[Values]) -> Values:
-    """All of them together."""
+    """Return all these values together."""
     return frozenset().union(*parts)
 
 
@@ -267,7 +268,8 @@ def _known_outside(name: str) -> Values:
 
 
 def _is_own(name: str, first: str) -> bool:
-    """Whether a method that gives `name` may give the kind of its first parameter, annotated so."""
+    """Whether the annotation `name` of a result means the kind of the method's first parameter,
+    whose annotation is `first`."""
     if name == "Self":
         return True
     return bool(first) and name in (first, *_inner_names(first)) and (

@@ -1,8 +1,7 @@
-"""Keeping what a walk over a file's tree finds: scopes, what binds their names, what is used
-where.
+"""The facts that a walk over a file's tree collects: scopes, bindings, uses of names.
 
-Owns the rules of binding: `self.x` is the class's, `global` the module's, a loop's names are its
-own. Knows targets of assignments, and no other statement: these are `reading`'s business.
+Owns the rules of binding: `self.x` belongs to the class, `global` to the module, the names of a
+loop to the loop. Knows the targets of assignments. All other statements are `reading`'s business.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ from coordinator.meaning.facts import (
     last_name,
 )
 
-#: A name keeps so many of the ways in which it gets its value.
+#: How many bindings of a name are kept.
 BINDINGS_MAX = 24
 _LOCAL = ("function", "lambda", "loop")
 
 
 class Binder(ABC):
-    """What was found so far. `at` is the id of the scope that the walk is in."""
+    """The facts collected so far. `at` is the id of the scope that the walk is in."""
 
     def __init__(self) -> None:
         self.scopes: dict[str, Scope] = {}
@@ -44,10 +43,10 @@ class Binder(ABC):
 
     @abstractmethod
     def visit(self, node: ast.AST) -> None:
-        """Go on within this."""
+        """Continue the walk within this node."""
 
     def used(self) -> list[Site]:
-        """The sites, without those of names that are a function's own."""
+        """Return the sites, without uses of names that are local to a function."""
         kept: list[Site] = []
         for (scope, text, shape), lines in self._sites.items():
             if text.isidentifier() and self._is_local(scope, text):
@@ -106,7 +105,7 @@ class Binder(ABC):
 
     def target(self, target: ast.expr, text: str, line: int, value: ast.expr | None = None,
                seen: str | None = None) -> None:
-        """Bind what stands left of `=` (or after `for`, `as`) to an expression."""
+        """Bind the target left of `=`, or after `for` or `as`, to an expression."""
         match target:
             case ast.Name():
                 self.bind(target.id, "value", text, line, seen=seen)
@@ -129,7 +128,7 @@ class Binder(ABC):
                 self.visit(target)
 
     def _own(self, target: ast.Attribute, kind: BindingKind, text: str, line: int) -> None:
-        """`self.x = …` in a method is a name of its class."""
+        """Bind `self.x = …` in a method as a name of its class."""
         scope = self.scopes[self.at]
         if (scope.kind == "function" and isinstance(target.value, ast.Name) and scope.params
                 and target.value.id == scope.params[0].name and scope.above is not None
@@ -138,7 +137,7 @@ class Binder(ABC):
             self.bind(target.attr, kind, text, line, seen=self.at, scope=scope.above)
 
     def items(self, target: ast.expr, source: ast.expr, line: int, seen: str | None = None) -> None:
-        """Bind the target of a loop; through `enumerate` and `zip`, to what they take apart."""
+        """Bind the target of a loop. Look through `enumerate` and `zip`."""
         if (isinstance(target, ast.Tuple) and isinstance(source, ast.Call)
                 and isinstance(source.func, ast.Name)):
             if source.func.id == "enumerate" and len(target.elts) == 2 and source.args:

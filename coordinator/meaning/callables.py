@@ -1,7 +1,8 @@
-"""What can be called, and with what: the signatures behind values.
+"""The signatures of callable values.
 
-Owns the finding of a constructor's parameters (its own, or those that a dataclass or a named tuple
-is given), and what binding takes away. None for what is not known: that is never judged.
+Owns the search for a constructor's parameters, and which parameters binding takes away. The
+constructor may be the class's own, or made by a dataclass or a named tuple. Unknown parameters are
+None, and are never judged.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ _DATA = frozenset({"dataclass", "define", "frozen", "mutable", "attrs", "s", "py
 
 
 class Signature(NamedTuple):
-    """What one callable accepts.
+    """The parameters that one callable accepts.
 
     Attributes:
-        params: without what it gets of itself; None: not known.
-        place: what of a file it is made from; a class, where its fields make it.
-        marks: as of `facts.Scope`.
+        params: without the implicit first parameter; None if unknown.
+        place: the definition that it is made from; the class, if its fields make it.
+        marks: those of `facts.Scope`.
     """
 
     params: tuple[Param, ...] | None
@@ -31,12 +32,12 @@ class Signature(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether what a call gives has to be awaited."""
+        """Whether the result of a call has to be awaited."""
         return "async" in self.marks and "yields" not in self.marks
 
 
 def signatures(resolver: Resolver, value: Value) -> list[Signature]:
-    """What a value accepts when it is called: it fits if one of them fits. Empty: not known."""
+    """Return the signatures of a value. A call fits if it fits one. Empty if unknown."""
     if value.kind == "function":
         return of_function(resolver, value)
     if value.kind == "class":
@@ -51,8 +52,8 @@ def signatures(resolver: Resolver, value: Value) -> list[Signature]:
 def both(
     resolver: Resolver, base: Value, sub: Value, name: str,
 ) -> tuple[tuple[Param, ...], tuple[Param, ...]] | None:
-    """What a method takes in two classes that both have one of this name; None if that is not
-    known, or one has several."""
+    """Return the parameters of the method of this name in both classes. None if they are unknown,
+    or if a class has several such methods."""
     matches: list[tuple[Param, ...]] = []
     for value in (base, sub):
         scope = resolver.scope(value.path, value.scope)
@@ -70,7 +71,7 @@ def both(
 
 
 def of_function(resolver: Resolver, value: Value) -> list[Signature]:
-    """What a function accepts, bound as the value is."""
+    """Return the signatures of a function, bound as the value is."""
     scope = resolver.scope(value.path, value.scope)
     if scope is None:
         return []
@@ -88,7 +89,7 @@ def of_function(resolver: Resolver, value: Value) -> list[Signature]:
 
 
 def _is_bound(resolver: Resolver, scope: Scope, value: Value) -> bool:
-    """Whether a method gets its first parameter of itself, where it is taken from this."""
+    """Whether a method gets its first parameter implicitly when it is read from this value."""
     kind = resolver.binding_kind(scope)
     if scope.name == "__new__" or kind == "static":
         return False
@@ -97,7 +98,7 @@ def _is_bound(resolver: Resolver, scope: Scope, value: Value) -> bool:
 
 
 def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
-    """Whether a function's decorators leave open how it is called."""
+    """Whether a function's decorators leave its signature as it is."""
     for text in scope.decorators:
         name = text.removesuffix("()").rpartition(".")[2]
         if name in PLAIN or name in PROPERTIES:
@@ -108,7 +109,7 @@ def is_plain(resolver: Resolver, path: str, scope: Scope) -> bool:
 
 
 def _passes_through(resolver: Resolver, path: str, scope_name: str, text: str) -> bool:
-    """Whether a decorator of these files gives back what is called as what it was given."""
+    """Whether a decorator of these files returns a callable with the signature of its argument."""
     called = text.endswith("()")
     values = resolver.evaluate(path, scope_name, text.removesuffix("()"))
     for value in values:
@@ -121,7 +122,7 @@ def _passes_through(resolver: Resolver, path: str, scope_name: str, text: str) -
 
 
 def _makes_same(resolver: Resolver, value: Value, scope: Scope) -> bool:
-    """Whether what a function gives back gives back what it was given."""
+    """Whether the decorators that a function makes return their argument's signature."""
     if "Callable[[" in scope.returns:
         given, _, back = scope.returns.partition("Callable[[")[2].partition("]")
         return given.strip() == back.strip(" ,]") and bool(given.strip())
@@ -137,7 +138,7 @@ def _is_same(scope: Scope) -> bool:
 
 
 def of_class(resolver: Resolver, value: Value) -> list[Signature]:
-    """What a class accepts when an object of it is made."""
+    """Return the signatures of a class's constructor."""
     order, complete = resolver.order(value.path, value.scope)
     made = Value("object", value.path, value.scope)
     for position, other_value in enumerate(order):
@@ -184,7 +185,7 @@ def _outside_base(resolver: Resolver, path: str, scope: Scope, base: str) -> boo
 def _data(
     resolver: Resolver, order: list[Value], value: Value, scope: Scope,
 ) -> Signature | None:
-    """The constructor that the fields of a class make; None if it is not of that kind."""
+    """Return the constructor that a data class's fields make; None for other classes."""
     place = Place(value.path, value.scope, "<fields>")
     if any(base.rpartition(".")[2] == "NamedTuple" for base in scope.bases):
         return Signature(
@@ -200,12 +201,12 @@ def _data(
             continue
         fields |= {param.name: param for param in _list_fields(made)}
         if not made.fields and _is_attrs(made) and made.bindings:
-            return Signature(None, place)  # fields without annotations: not read
+            return Signature(None, place)  # fields without annotations are not read
     return Signature(tuple(fields.values()), place)
 
 
 def _list_fields(scope: Scope) -> Iterator[Param]:
-    """The parameters that the fields of this class alone make."""
+    """Yield the parameters that the fields of this class alone make."""
     by_name = any(" kw_only" in text for text in scope.decorators)
     for name, annotation, default in scope.fields:
         kind = annotation.partition("[")[0].rpartition(".")[2]

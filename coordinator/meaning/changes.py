@@ -1,7 +1,7 @@
-"""What of a file's interface a change takes away.
+"""The definitions that a change takes away from a file's interface.
 
-Owns the comparison of two versions of one file. It says what may break somebody; who that is, is
-`judging`'s business. What only adds is no change here.
+Owns the comparison of two versions of one file. It lists the changes that may break a user.
+`judging` finds these users. An addition is no change here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from coordinator.meaning.values import Place
 
 
 class Changes:
-    """What a change takes away of one file.
+    """The definitions of one file that a change takes away.
 
     Attributes:
-        places: what is gone, or accepts less: a name of the module, or of a class.
-        constructors: ids of classes that are made in another way.
+        places: names of the module, or of a class, that are gone or accept less.
+        constructors: ids of classes whose constructor changed.
         inherited: names that classes of the file had from a base, which they no longer have.
         names: all names under which these may be used.
     """
@@ -32,7 +32,7 @@ class Changes:
 
     @property
     def names(self) -> set[str]:
-        """The last names under which what changed is used."""
+        """The last names under which the changed definitions are used."""
         matches = {place.name for place in (*self.places, *self.inherited)}
         return matches - {"__init__", "__new__"}
 
@@ -41,7 +41,7 @@ class Changes:
 
 
 def compare(path: str, before: Resolver, after: Resolver) -> Changes:
-    """What a change of this file takes away.
+    """Compare the two versions of this file.
 
     Args:
         before, after: the same files, but for this one.
@@ -54,20 +54,20 @@ def compare(path: str, before: Resolver, after: Resolver) -> Changes:
         other = new.scopes.get(scope_name)
         if other is None or other.kind != scope.kind:
             if scope.kind == "class":
-                _all_of(changes, path, scope_name, scope)
+                _remove_all(changes, path, scope_name, scope)
             continue
         for name in scope.bindings:
-            why = _taken(old, new, scope, other, name)
+            why = _explain_loss(old, new, scope, other, name)
             if why:
                 changes.places[Place(path, scope_name, name)] = why
         if scope.kind == "class":
-            _of_class(changes, scope_name, scope, other, before, after)
+            _compare_class(changes, scope_name, scope, other, before, after)
     if old.scopes and not new.scopes:
-        _all_of(changes, path, "", old.scopes[""])
+        _remove_all(changes, path, "", old.scopes[""])
     return changes
 
 
-def _of_class(
+def _compare_class(
     changes: Changes, scope_name: str, old: Scope, new: Scope, before: Resolver, after: Resolver,
 ) -> None:
     if any(Place(changes.path, scope_name, name) in changes.places for name
@@ -86,8 +86,8 @@ def _of_class(
                                       in scope.bindings}
 
 
-def _taken(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str:
-    """Why a name of a scope is less than it was; empty if it is not."""
+def _explain_loss(old: Facts, new: Facts, scope: Scope, other: Scope, name: str) -> str:
+    """Return why a name of a scope offers less than before; empty if it does not."""
     was, now = scope.bindings[name], other.bindings.get(name)
     if now is None:
         return "it is gone"
@@ -113,14 +113,14 @@ def _list_defined(facts: Facts, bindings: Iterable[Binding]) -> list[Scope]:
 
 
 def _is_called_alike(before: list[Scope], after: list[Scope]) -> bool:
-    """Whether each signature is still there, and nothing is there that is called otherwise: what is
-    called is the last one, whatever the overloads before it say."""
+    """Whether every signature is still there, and no new one is called otherwise. Python calls the
+    last definition, whatever the overloads before it declare."""
     return _list_signatures(before) == _list_signatures(after) or (
-        all(any(_kept(was, now) for now in after) for was in before)
-        and all(any(_kept(was, now) for was in before) for now in after))
+        all(any(_is_kept(was, now) for now in after) for was in before)
+        and all(any(_is_kept(was, now) for was in before) for now in after))
 
 
-def _kept(old: Scope, new: Scope) -> bool:
+def _is_kept(old: Scope, new: Scope) -> bool:
     if ("async" in old.marks and "yields" not in old.marks) != (
             "async" in new.marks and "yields" not in new.marks):
         return False
@@ -131,7 +131,7 @@ def _list_signatures(scopes: list[Scope]) -> list[tuple[list[Param], list[str], 
     return [(scope.params, scope.decorators, scope.marks) for scope in scopes]
 
 
-def _all_of(changes: Changes, path: str, scope_name: str, scope: Scope) -> None:
+def _remove_all(changes: Changes, path: str, scope_name: str, scope: Scope) -> None:
     for name in scope.bindings:
         changes.places[Place(path, scope_name, name)] = "it is gone"
     if scope.kind == "class":

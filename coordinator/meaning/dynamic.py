@@ -1,8 +1,7 @@
-"""What cannot be seen through: computed names, and text that is run.
+"""Dynamic uses: computed names, and text that is run as code.
 
-Owns the judgement which of them may mean what changed. A look-up on something that is known to be
-another thing does not; one on something unknown does only where its name begins with a text that is
-written there, and fits.
+Owns the judgement which dynamic uses may mean a changed name. A look-up on a value of another known
+type does not. A look-up on an unknown value does only if the literal beginning of its name fits.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from coordinator.meaning.outcomes import Unseen
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.values import Hit, Place
 
-#: A beginning of a name tells something if it is so long (signs).
+#: The least length (characters) of a name's beginning that identifies it.
 PREFIX_MIN = 3
 
 
 def through_markers(
     file: str, facts: Facts, gone: Sequence[Place], old: Resolver, here: Resolver,
 ) -> list[Unseen]:
-    """The dynamic uses in a file that may mean one of these places.
+    """Find the dynamic uses in a file that may mean one of these places.
 
     Args:
         old: the files as they were. `here`: as this file is to be seen.
@@ -30,9 +29,9 @@ def through_markers(
     unseens: list[Unseen] = []
     for marker in facts.markers:
         if marker.kind == "getattr":
-            reached, does = _looked_up(file, marker, gone, old, here), "looks up a computed name"
+            reached, does = _find_lookup(file, marker, gone, old, here), "looks up a computed name"
         elif marker.kind in ("eval", "exec"):
-            reached, does = _run(file, marker, gone, old), f"runs text by {marker.kind}()"
+            reached, does = _find_run(file, marker, gone, old), f"runs text by {marker.kind}()"
         else:
             continue
         if reached is not None:
@@ -45,14 +44,14 @@ def through_markers(
 
 
 def named(resolver: Resolver, file: str, scope: str, name: str) -> list[Hit] | None:
-    """What a bare name leads to, seen from a scope, or the innermost around it that there is."""
+    """Follow a bare name, seen from a scope, or from the innermost existing scope around it."""
     scopes = resolver.world.facts(file).scopes
     while scope and scope not in scopes:
         scope = scope.rpartition(".")[0]
     return resolver.names(file, scope, name)
 
 
-def _looked_up(
+def _find_lookup(
     file: str, marker: Marker, gone: Sequence[Place], old: Resolver, here: Resolver,
 ) -> Place | None:
     meant = [place for place in gone if place.name.startswith(marker.prefix)]
@@ -67,7 +66,7 @@ def _looked_up(
     )
 
 
-def _run(file: str, marker: Marker, gone: Sequence[Place], old: Resolver) -> Place | None:
+def _find_run(file: str, marker: Marker, gone: Sequence[Place], old: Resolver) -> Place | None:
     return next(
         (place for place in gone if not place.scope and any(
             hit.place == place for hit in named(old, file, marker.scope, place.name) or [])), None,

@@ -1,6 +1,6 @@
-"""Writing an expression of Python's tree down as the short text that `facts` describes.
+"""Writing an expression of Python's tree as the short text that `facts` describes.
 
-Owns what each kind of expression is kept as. Pure; knows no scopes but by the id it is handed.
+Owns the text of each kind of expression. Pure. It gets the ids of scopes from its caller.
 """
 
 from __future__ import annotations
@@ -10,25 +10,25 @@ from collections.abc import Callable
 
 from coordinator.meaning.facts import EXPRESSION_MAX, UNKNOWN
 
-#: Calls whose result holds what their first argument holds.
+#: Calls that return the items of their first argument.
 _SAME_ITEMS = frozenset({
     "sorted", "list", "tuple", "set", "frozenset", "reversed", "iter", "deque", "filter",
 })
-#: Calls of one argument: what is written behind that for their result. (`*`: what it holds.)
+#: Calls of one argument, with the suffix of their result. `*` stands for the argument's items.
 _OF_ONE = {"next": "*", "min": "*", "max": "*", "choice": "*", "type": "%", "copy": "",
            "deepcopy": ""}
 _WELL_KNOWN = _SAME_ITEMS | _OF_ONE.keys() | {"cast", "getattr", "TypeVar"}
 
 
 class Writer:
-    """Expressions of one file. `inner` gives the scope of a loop within an expression, or None."""
+    """Writes the expressions of one file. `inner` returns the scope of an inner loop, or None."""
 
     def __init__(self, inner: Callable[[ast.AST], str | None]) -> None:
         self._inner = inner
         self._done: dict[ast.AST, str] = {}
 
     def text(self, node: ast.AST | None) -> str:
-        """The text of an expression; `?` where it is not known, or longer than is kept."""
+        """Return the text of an expression; `?` if it is unknown or too long."""
         if node is None:
             return UNKNOWN
         text = self._done.get(node)
@@ -61,7 +61,7 @@ class Writer:
         return self._alternatives(node) or _literal(node)
 
     def _alternatives(self, node: ast.AST) -> str:
-        """Of what is one of several, or has several in it; empty: it is neither."""
+        """Return the text of a choice or a collection; empty for any other node."""
         match node:
             case ast.IfExp():
                 return one_of([self.text(node.body), self.text(node.orelse)])
@@ -87,7 +87,7 @@ class Writer:
         return self.text(function) + "()"
 
     def _call_well_known(self, node: ast.Call, name: str, first: ast.expr) -> str | None:
-        """Of a call of a function whose result is known by its name; None: it is none."""
+        """Return the text of a call with a well-known result; None for any other call."""
         if name in _SAME_ITEMS and isinstance(node.func, ast.Name) and name != "filter":
             return self.text(first) + "*&"
         if name == "TypeVar":
@@ -114,7 +114,7 @@ class Writer:
 
 
 def alias(node: ast.expr) -> str:
-    """What may be a name for a type (`Text = Union[str, bytes]`), else empty."""
+    """Return the text of a type's possible alias (`Text = Union[str, bytes]`); otherwise empty."""
     if isinstance(node, ast.Subscript) or (
             isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
         text = annotation(node)
@@ -123,7 +123,7 @@ def alias(node: ast.expr) -> str:
 
 
 def one_of(texts: list[str]) -> str:
-    """An expression that is one of these; `?` if none is known."""
+    """Write an expression that is any of these; `?` if all are unknown."""
     known_names = list(dict.fromkeys(text for text in texts if text not in (UNKNOWN, "'NoneType")))
     if not known_names:
         return UNKNOWN
@@ -131,7 +131,7 @@ def one_of(texts: list[str]) -> str:
 
 
 def annotation(node: ast.expr | None) -> str:
-    """An annotation as text; one in quotes without them; empty if there is none."""
+    """Return an annotation as text, without quotes around it; empty if there is none."""
     if node is None:
         return ""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -143,12 +143,12 @@ def annotation(node: ast.expr | None) -> str:
 
 
 def encodable(text: str) -> str:
-    """A text from a file without what no encoding has (half of a surrogate pair)."""
+    """Return a text without characters that cannot be encoded (half of a surrogate pair)."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _literal(node: ast.AST) -> str:
-    """The type of what is always of one."""
+    """Return the type of an expression that always has the same type."""
     match node:
         case ast.JoinedStr():
             return "'str"

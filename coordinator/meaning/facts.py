@@ -1,24 +1,24 @@
-"""Facts of one file: what it defines and what it uses, as values that can be stored.
+"""Facts of one file: its definitions and its uses of names, as values that can be stored.
 
-Owns their shapes, and how an expression is written down. It reads no file and decides nothing.
+Owns their shapes, and the text form of an expression. It reads no file and decides nothing.
 
-An expression is kept as a short text, so that it can be followed later, when its file's and the
-other files' facts are known. It is a name and what is done with it, from left to right:
+An expression is kept as a short text. It can be followed later, when the facts of its file and of
+the other files are known. It is a name and the steps applied to it, from left to right:
 
     console.print      an attribute
     make()             the result of a call (arguments are dropped)
     rows[]             an item; `rows<1>` the item at a fixed place, `rows[:]` a part of it
-    rows*              what a loop over it gives
-    task@              awaited
-    lock^              what `with` binds
-    row&               a list of such
+    rows*              an item of a loop over it
+    task@              the awaited result
+    lock^              the object that `with` binds
+    row&               a list of such objects
     self%              the class of it
     'str               a value of this built-in type
-    (a|b)              one of them
+    (a|b)              one of the two
     $(f.<1>):x         `x`, as seen from the scope `f.<1>`
     $cast(int)         a value of this annotation; `$alias(…)` the type itself, `$typevar(…)` a
                        type variable with this bound
-    ?                  not known
+    ?                  unknown
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ import msgspec
 
 from coordinator.regions.outline import Outline
 
-#: Longer expressions (signs) are not known: `?`.
+#: Longer expressions (characters) become `?`.
 EXPRESSION_MAX = 240
 UNKNOWN = "?"
-#: Signs that stand in names of other languages, as letters that Python takes for such; and back.
+#: Characters of names in other languages, mapped to letters that Python accepts, and back.
 NAME_SIGNS = str.maketrans({"#": "\u02d1", "$": "\u02e2"})
 SIGNS_OF_NAMES = str.maketrans({"\u02d1": "#", "\u02e2": "$"})
 
@@ -43,8 +43,8 @@ MarkerKind = Literal["getattr", "setattr", "eval", "exec", "wildcard", "__import
 
 
 class Param(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A parameter. Its kind: `/` by place only, empty by place or name, `*` the rest, `=` by name
-    only, `**` the rest of the names."""
+    """A parameter. Its kind: `/` positional only, empty for positional or by name, `*` the other
+    positional ones, `=` by name only, `**` the other names."""
 
     name: str
     kind: ParamKind = ""
@@ -58,9 +58,9 @@ class Shape(msgspec.Struct, frozen=True, array_like=True, gc=False):
     positional: int = 0
     keywords: tuple[str, ...] = ()
     star: bool = False
-    """With `*more` somewhere."""
+    """Whether it has `*more`."""
     stars: bool = False
-    """With `**more` somewhere."""
+    """Whether it has `**more`."""
 
 
 class Binding(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -68,9 +68,9 @@ class Binding(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         kind: `def`: `text` is the scope; `import`: `text` is the module as written, with its dots,
-            and `name` what is taken from it, if not itself; `value`: `text` is an expression;
-            `type`: `text` is an annotation; `param`: `text` is its place.
-        at: from which scope `text` is seen; None: the one that it stands in.
+            and `name` the name taken from it, empty for the module itself; `value`: `text` is an
+            expression; `type`: `text` is an annotation; `param`: `text` is its place.
+        at: the scope that `text` is seen from; None for the binding's own.
     """
 
     kind: BindingKind
@@ -81,26 +81,26 @@ class Binding(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Site(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A place that uses something. What is written on several lines of one scope alike is one."""
+    """The uses of one expression in one scope. Equal uses on several lines share a site."""
 
     scope: str
     text: str
     lines: list[int]
     shape: Shape | None = None
-    """None: it is not called here."""
+    """None if it is not called here."""
 
     def name(self) -> str:
-        """The last name in it."""
+        """Return the last name of the expression."""
         return last_name(self.text)
 
 
 class Marker(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What cannot be seen through.
+    """A use that cannot be followed.
 
     Attributes:
-        kind: of a call of this name; `wildcard`: `from x import *`; `starred`: `f(*more)`.
-        text: what it is done to: an expression, or the module.
-        prefix: what the name that is looked up begins with, as far as it is written there.
+        kind: the name of the called function; `wildcard`: `from x import *`; `starred`: `f(*more)`.
+        text: its argument: an expression, or the module.
+        prefix: the literal beginning of the name that is looked up.
     """
 
     kind: MarkerKind
@@ -114,13 +114,13 @@ class Scope(msgspec.Struct, array_like=True):
     """A module, class, function, lambda, or loop within an expression.
 
     Attributes:
-        name: its last name; empty for what has none.
+        name: its last name; empty without one.
         above: the id of the scope that it is in; None for the module.
         params, returns, given: of a function; the annotation of its result, or else (some of) the
             expressions that it returns.
         decorators, bases: expressions. `options`: the keywords of a class (`metaclass=…`).
         marks: of `async`, `yields`.
-        bindings: by name. `narrowed`: what an expression may also be, by `isinstance` and `match`.
+        bindings: by name. `narrowed`: further values of an expression, by `isinstance` and `match`.
         wildcards: modules of which all is imported.
         fields: of a class, its annotated names in order: (name, annotation, default's expression).
     """
@@ -144,14 +144,14 @@ class Scope(msgspec.Struct, array_like=True):
 
 
 class Facts(msgspec.Struct, array_like=True):
-    """All of one file.
+    """The facts of one file.
 
     Attributes:
-        scopes: by id: the names joined by dots, the second of one name `f#2`, what has no name
+        scopes: by id: the names joined by dots, the second of one name `f#2`, one without a name
             `<1>`; the module's is empty.
-        exports: what `__all__` lists; None if there is none, or it cannot be read.
+        exports: the names in `__all__`; None if there is none, or it cannot be read.
         regions: (first line, last line, name), as `coordinator.regions` names them, in order.
-        note: why there are none, else empty.
+        note: why there are no facts, otherwise empty.
     """
 
     scopes: dict[str, Scope] = {}
@@ -162,7 +162,7 @@ class Facts(msgspec.Struct, array_like=True):
     note: str = ""
 
     def region(self, line: int) -> str:
-        """The name of the innermost region that this line belongs to."""
+        """Return the name of the innermost region that has this line."""
         text = "<header>"
         for first, last, name in self.regions:
             if first > line:
@@ -173,10 +173,10 @@ class Facts(msgspec.Struct, array_like=True):
 
 
 def last_name(text: str) -> str:
-    """The last name of an expression; empty if it ends otherwise."""
+    """Return the last name of an expression; empty if it does not end in a name."""
     tail = text[text.rfind(".") + 1:]
     if tail.isidentifier() and tail.isascii():
-        return tail  # nearly always: this is asked of each name in a file
+        return tail  # the usual case, asked for each name in a file
     position = len(text)
     while position and (text[position - 1].isalnum() or text[position - 1] == "_"):
         position -= 1
@@ -184,7 +184,7 @@ def last_name(text: str) -> str:
 
 
 def regions_of(outline: Outline) -> list[tuple[int, int, str]]:
-    """The regions of a file, as `Facts.regions` has them."""
+    """Return the regions of a file, as `Facts.regions` has them."""
     regions = [(region.first_line, region.last_line, region.name) for region in outline.regions
                if region.kind not in ("header", "file")]
     return sorted(regions, key=lambda region: (region[0], -region[1]))

@@ -1,5 +1,5 @@
 """The facts of a file in any language whose meaning is read. Pure: the same bytes give the same
-facts. Loads grammars, so it runs where a fault in one may end the process."""
+facts. Loads grammars, so it runs where a fault in a grammar may end the process."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ FILE_BYTES_MAX = reading.FILE_BYTES_MAX
 
 
 def facts_of(path: str, data: bytes) -> Facts:
-    """What is known of a file with this name and these bytes. Whatever they are, there is an
-    answer."""
+    """Read the facts of a file with this name and these bytes. Any bytes give an answer."""
     syntax = syntax_of(path)
     if syntax is None:
         return reading.read(data)

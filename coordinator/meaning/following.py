@@ -1,7 +1,6 @@
-"""Following names: through scopes, imports, packages and base classes, to where they are defined.
+"""Following names through scopes, imports, packages and base classes to their definitions.
 
-Owns the finding of places. What an expression stands for, which the bases of a class need, is
-`resolving`'s business: it completes this class.
+Owns the search for places. Bases are expressions: `resolving` evaluates them in a subclass.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from coordinator.meaning.facts import Binding, Scope
 from coordinator.meaning.values import Hit, Place, Value, Values
 from coordinator.meaning.world import World
 
-#: A name is followed through so many imports.
+#: How many imports a name is followed through.
 STEPS_MAX = 60
-#: Of a class, so many others that it comes from are known.
+#: How many base classes of a class are known.
 ORDER_MAX = 200
 
 
 class Following(ABC):
-    """Follows names in one world. Keeps what it has found: for one question or a few."""
+    """Follows names in one world. It keeps its results, so it serves one question or a few."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -29,14 +28,14 @@ class Following(ABC):
 
     @abstractmethod
     def evaluate(self, path: str, at: str, text: str) -> Values:
-        """What an expression may stand for, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
 
     def scope(self, path: str, scope_name: str) -> Scope | None:
-        """A scope of a file; None if there is none of this id."""
+        """Return a scope of a file; None if no scope has this id."""
         return self.world.facts(path).scopes.get(scope_name)
 
     def names(self, path: str, scope_name: str, name: str) -> list[Hit] | None:
-        """What a bare name leads to, seen from a scope; None if it may be anything."""
+        """Follow a bare name, seen from a scope; None if it may be anything."""
         scopes = self.world.facts(path).scopes
         here: str | None = scope_name
         while here is not None:
@@ -49,7 +48,8 @@ class Following(ABC):
         return self._from_wildcards(path, name)
 
     def members(self, value: Value, name: str) -> tuple[list[Hit], bool]:
-        """What an attribute of a value leads to; and whether, if to nothing, it is not there."""
+        """Follow an attribute of a value. The second result says, if no place was found, whether
+        the attribute is surely missing."""
         if value.kind == "module":
             return self._of_module(value.path, name)
         if value.kind == "folder":
@@ -70,7 +70,7 @@ class Following(ABC):
 
     def answers(self, value: Value, name: str) -> bool:
         """Whether a value may have an attribute that no file here defines: by `__getattr__`, or
-        from one of Python's own types."""
+        from a type of Python's own."""
         if value.kind == "module":
             module = self.scope(value.path, "")
             return module is not None and "__getattr__" in module.bindings
@@ -91,7 +91,7 @@ class Following(ABC):
         return False
 
     def follow(self, place: Place) -> list[Hit] | None:
-        """Through imports, to where a name is defined; None if one of them leads outside."""
+        """Follow imports to the definition of a name; None if an import leads outside."""
         return self._follow(place, set())
 
     def _follow(self, place: Place, seen: set[Place]) -> list[Hit] | None:
@@ -111,9 +111,9 @@ class Following(ABC):
         return None if outside and not found_hits else found_hits
 
     def _imported(self, path: str, binding: Binding, seen: set[Place]) -> list[Hit] | None:
-        """What one import leads to; None if outside."""
+        """Follow one import; None if it leads outside."""
         if binding.name == "*":
-            return []  # `import a.b` beside the name `a` that it makes
+            return []  # `import a.b` next to the name `a` that it makes
         value = self._module_value(binding.text, path)
         if value is None:
             return None
@@ -182,11 +182,12 @@ class Following(ABC):
         return Value("folder", folder) if folder is not None else None
 
     def order(self, path: str, scope: str) -> tuple[list[Value], bool]:
-        """The classes in which an attribute is looked for, the class itself first; and whether
-        these are all."""
+        """Return the classes in which an attribute is looked up, the class itself first, and
+        whether the list is complete."""
         key = (path, scope)
         if key not in self._orders:
-            self._orders[key] = ([Value("class", path, scope)], False)  # for what leads back here
+            # for a base that leads back here
+            self._orders[key] = ([Value("class", path, scope)], False)
             self._orders[key] = self._order(path, scope)
         return self._orders[key]
 
@@ -207,7 +208,7 @@ class Following(ABC):
         return values[:ORDER_MAX], complete
 
     def base(self, path: str, scope: Scope, text: str) -> list[Value]:
-        """The classes that a base, as written, stands for."""
+        """Return the classes that a base, as written, names."""
         above = scope.above or ""
         if "[" in text and not text.endswith("[]"):
             text = text.partition("[")[0]
@@ -221,5 +222,5 @@ def _is_plain_base(text: str) -> bool:
 
 
 def _is_exported(name: str, exports: Collection[str] | None) -> bool:
-    """Whether `from … import *` brings it, where a module has this `__all__`, or none."""
+    """Whether `from … import *` brings in the name, from a module with this `__all__` (or none)."""
     return not name.startswith("_") if exports is None else name in exports

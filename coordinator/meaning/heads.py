@@ -1,5 +1,4 @@
-"""What the heads of definitions tell: parameters, bases, decorators, fields; and other small
-readings of Python's tree. Pure."""
+"""The heads of definitions, and other small readings of Python's tree. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ Text = Callable[[ast.AST], str]
 
 
 def parameters(args: ast.arguments) -> list[Param]:
-    """The parameters of a function, in the order in which they are written."""
+    """Return the parameters of a function, in the order in which they are written."""
     params: list[Param] = []
     placed = [*args.posonlyargs, *args.args]
     needed = len(placed) - len(args.defaults)
@@ -37,7 +36,7 @@ def all_annotations(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.ex
 
 
 def decorator(text: Text, node: ast.expr) -> str:
-    """A class's decorator, with the options that its constructor depends on."""
+    """Write a class's decorator, with the options that its constructor depends on."""
     said = text(node)
     if isinstance(node, ast.Call):
         said += "".join(
@@ -53,14 +52,14 @@ def decorator(text: Text, node: ast.expr) -> str:
 
 
 def base(text: Text, node: ast.expr) -> str:
-    """A base class; with what it is made for (`Box[int]`) as an annotation."""
+    """Write a base class. A base with arguments (`Box[int]`) is written as an annotation."""
     if isinstance(node, ast.Subscript):
         return annotation(node) or text(node.value)
     return text(node)
 
 
 def field_default(node: ast.expr, text: Text) -> str:
-    """The default of a class's field: what tells whether its constructor takes it."""
+    """Write the default of a class's field, with the options that its constructor depends on."""
     if isinstance(node, ast.Call):
         fields = {keyword.arg: keyword.value for keyword in node.keywords}
         names = ("default", "factory", "default_factory")
@@ -89,7 +88,7 @@ def texts(node: ast.expr) -> list[str] | None:
 
 
 def prefix(node: ast.expr) -> str:
-    """What a computed name is known to begin with."""
+    """Return the literal beginning of a computed name."""
     if isinstance(node, ast.JoinedStr) and node.values:
         node = node.values[0]
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):

@@ -1,12 +1,12 @@
 """The index: facts of many files in one SQLite file, found by name.
 
-Owns that file. It is a cache: it may be deleted at any time, and is built again; nothing that the
-coordinator has promised is in it. A file's rows are replaced together, and what an update costs
-follows from that file alone. It parses nothing.
+Owns that file. It is a cache: it may be deleted at any time, and is built again. It holds nothing
+that the coordinator has promised. A file's rows are replaced together, and the cost of an update
+depends on that file alone. It parses nothing.
 
-`names` says which files have something to do with a name, and what: `d` something of this name is
-defined there, `u` it is used, `a` it is brought in under another one, `b` a class there has a base
-of this name, `m` the file imports this module (by its last part).
+`names` lists the files that have a relation to a name, and the relation: `d` the file defines the
+name, `u` uses it, `a` imports it under another name, `b` has a class with a base of this name, `m`
+imports this module (by its last part).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from coordinator.regions.languages import syntax_of
 
 #: Changes with the shape of the facts: an index of another version is built anew.
 VERSION = 3
-#: So many files' facts are kept decoded, at most so many bytes of them (as stored).
+#: How many files' facts are kept decoded. KEPT_BYTES limits their stored size.
 KEPT_FILES = 400
 #: How long another process may write (ms): it reads some files meanwhile.
 BUSY_MS = 30_000
@@ -77,9 +77,8 @@ class Index:
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[None]:
-        """What is changed within is written together. It is the only one that writes, from the
-        first: another process may keep the same index, and what this one has read must not be
-        older than what it writes on."""
+        """Write all changes within together. No other process writes meanwhile: it may keep the
+        same index, and the data read here must not be older than the data written over."""
         if self._db.in_transaction:
             yield
             return
@@ -92,10 +91,11 @@ class Index:
         self._db.execute("COMMIT")
 
     def put(self, path: str, name: bytes, facts: Facts, stamp: str = "") -> None:
-        """Replace what is known of a file.
+        """Replace the facts of a file.
 
         Args:
-            name: a hash of its bytes. `stamp`: what tells this state of it without reading it.
+            name: a hash of its bytes. `stamp`: a mark of this state, to detect changes without
+                reading it.
         """
         with self.batch():
             self._forget(path)
@@ -111,24 +111,24 @@ class Index:
             )
 
     def drop(self, path: str) -> None:
-        """Forget a file; nothing happens if it is not there."""
+        """Remove a file, if it is there."""
         with self.batch():
             self._forget(path)
 
     def restamp(self, path: str, stamp: str) -> None:
-        """Note that a file has this stamp, and the same bytes as before."""
+        """Record that a file has this stamp, and the same bytes as before."""
         self._db.execute(sql.RESTAMP, (stamp, path))
 
     def paths(self) -> list[str]:
-        """All files."""
+        """Return the paths of all files."""
         return [path for (path,) in self._db.execute(sql.PATHS)]
 
     def known(self, path: str) -> tuple[bytes, str] | None:
-        """The hash and the stamp of what is known of a file; None if it is not there."""
+        """Return the stored hash and stamp of a file; None if it is not there."""
         return self._db.execute(sql.KNOWN, (path,)).fetchone()
 
     def facts(self, path: str) -> Facts | None:
-        """What is known of a file; None if it is not there."""
+        """Return the facts of a file; None if it is not there."""
         kept = self._kept.get(path)
         if kept is not None:
             self._kept.move_to_end(path)
@@ -143,36 +143,36 @@ class Index:
         return found_facts
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
-        """The files that have this to do with a name, at most so many, in the order of paths."""
+        """Return at most `limit` files that have this relation to a name, in the order of paths."""
         return sorted(path for (path,) in self._db.execute(
             sql.WITH_NAME, (name, role, limit),
         ))
 
     def modules(self, dotted: str, limit: int = 64) -> list[str]:
-        """The files whose dotted name ends in this one."""
+        """Return the files whose dotted name ends in this name."""
         turned = ".".join(reversed(dotted.split(".")))
         return [path for (path,) in self._db.execute(
             sql.MODULES, (turned, limit),
         )]
 
     def has(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the index has this file."""
         found = self._db.execute(sql.HAS, (path,)).fetchone()
         return found is not None
 
     def has_below(self, folder: str) -> bool:
-        """Whether there is a file in this directory, or below it."""
+        """Whether the index has a file in this directory, or below it."""
         return self._db.execute(
             sql.HAS_BELOW,
             (folder + "/", folder + "0"),
         ).fetchone() is not None
 
     def count(self) -> int:
-        """How many files there are."""
+        """Count the files."""
         return sum(1 for _ in self._db.execute(sql.COUNTED))
 
     def settle(self) -> None:
-        """Write what is in the log into the file itself."""
+        """Write the log into the file itself."""
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _forget(self, path: str) -> None:
@@ -187,8 +187,8 @@ class Index:
 
 
 def module_of(path: str) -> str:
-    """The dotted name of a file from the root, its last part first: `a/b.py` is `b.a`. Where a
-    directory's files share their names, the directory's."""
+    """Return the dotted name of a file from the root, its last part first: `a/b.py` is `b.a`. If
+    the files of a directory share their names, return the directory's name."""
     parts = path.removesuffix(".py").removesuffix(".pyi").split("/")
     syntax = syntax_of(path)
     if syntax is not None and syntax.modules == "directory":
@@ -199,7 +199,7 @@ def module_of(path: str) -> str:
 
 
 def rows_of(facts: Facts) -> set[tuple[str, str]]:
-    """The names of a file, and what it has to do with each."""
+    """Return the names of a file with its relation to each."""
     rows = {(site.name(), "u") for site in facts.sites}
     for scope in facts.scopes.values():
         is_open = scope.kind in ("module", "class")
@@ -216,7 +216,7 @@ def rows_of(facts: Facts) -> set[tuple[str, str]]:
 
 
 def _list_own(scope: Scope) -> list[str]:
-    """The names that are not only imported."""
+    """Return the names that are not only imported."""
     return [name for name, bound in scope.bindings.items()
             if any(binding.kind != "import" for binding in bound)]
 
@@ -231,7 +231,7 @@ def _rows_of_import(name: str, binding: Binding) -> list[tuple[str, str]]:
 
 
 def last_part(module: str) -> str:
-    """The last part of a module's name, as it is written: `./a/b.js` is `b`."""
+    """Return the last part of a module's name as written: `./a/b.js` is `b`."""
     last = module.rstrip("/").rpartition("/")[2]
     return last.partition(".")[0] if last != module and last.strip(".") else last.rpartition(".")[2]
 
@@ -241,7 +241,7 @@ def _unpacked(packed: bytes) -> Facts:
 
 
 class _OtherVersionError(Exception):
-    """The file is an index of another version of the program, or something else."""
+    """The file is an index of another version of the program, or no index."""
 
 
 def _opened(path: str) -> apsw.Connection:

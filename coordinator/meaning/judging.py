@@ -1,8 +1,8 @@
-"""Judging a change: who breaks by it, from the index and the file's two versions.
+"""Judging a change: finding its broken callers, from the index and the file's two versions.
 
-Owns the search for callers, and the sentence that says why one breaks. A use counts as broken when
-it leads to what changed in the files as they were, and no longer fits in the files as they would
-be. So what fits both, or fitted neither, is never reported.
+Owns the search for callers, and the sentence that explains each break. A use counts as broken if it
+leads to a changed definition in the files before the change, and does not fit in the files after
+it. So a use that fits both, or fitted neither, is never reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coordinator.meaning.changes import compare
 from coordinator.meaning.dynamic import named, through_markers
 from coordinator.meaning.facts import Facts, Param, Shape, Site, last_name
 from coordinator.meaning.file_facts import facts_of
-from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, concluded
+from coordinator.meaning.outcomes import Break, BreakKind, Outcome, Unseen, conclude
 from coordinator.meaning.resolving import Resolver
 from coordinator.meaning.signatures import misfit, overrides, swapped
 from coordinator.meaning.terms import Term, term
@@ -24,9 +24,9 @@ from coordinator.meaning.values import COMMON, Hit, Place, Value
 from coordinator.meaning.world import Stored, World
 from coordinator.regions.languages import has_meaning, syntax_of
 
-#: Files that use a name are looked at up to so many; more are for a person.
+#: How many files that use a name are looked at. A person has to look at more.
 FILES_MAX = 2000
-#: So many classes are followed down from one whose constructor or method changed.
+#: How many subclasses of a class are followed when its constructor or method changed.
 SUBCLASSES_MAX = 500
 _CONSTRUCTORS = ("__init__", "__new__")
 
@@ -35,12 +35,12 @@ def judge(
     stored: Stored, path: str, old: bytes | None, new: bytes | None,
     held: Collection[str] = (),
 ) -> Outcome:
-    """What a change of one file breaks.
+    """Judge a change of one file.
 
     Args:
         path: from the root, as the index has it.
         old, new: the file's bytes before and after; None where it is not there.
-        held: what the asker has leases on (`outcomes.concluded`).
+        held: the resources that the asker has leases on (`outcomes.conclude`).
     """
     if not has_meaning(path):
         return Outcome("ALLOW", path, note="no meaning is known of files of its kind")
@@ -49,7 +49,7 @@ def judge(
     if before.note:
         return Outcome("ALLOW", path, note=f"what it was could not be read: {before.note}")
     if after.note:
-        return concluded(path, [], [], [], held, f"it could not be read: {after.note}")
+        return conclude(path, [], [], [], held, f"it could not be read: {after.note}")
     return _Judge(
         path,
         Resolver(World(stored, {path: before if old is not None else None})),
@@ -59,17 +59,17 @@ def judge(
 
 def breaks_of(stored: Stored, path: str, before: Facts | None,
               after: Mapping[str, Facts | None]) -> list[Break]:
-    """What a change of one file breaks, with other files as they would be, too.
+    """Find the places that a change of one file breaks, with other files changed, too.
 
     Args:
-        before: the file before. `after`: it, and whatever else is otherwise than in the index.
+        before: the file before. `after`: it, and other files that differ from the index.
     """
     return _Judge(path, Resolver(World(stored, {**after, path: before})),
                   Resolver(World(stored, after))).outcome(()).breaks
 
 
 class _Use(NamedTuple):
-    """Where a file uses a name, and what that is."""
+    """A use of a name in a file, and its expression."""
 
     file: str
     facts: Facts
@@ -78,7 +78,7 @@ class _Use(NamedTuple):
 
 
 class _Judge:
-    """One change. `old` and `new` see the files before and after it."""
+    """The judgement of one change. `old` and `new` see the files before and after it."""
 
     def __init__(self, path: str, old: Resolver, new: Resolver) -> None:
         self.path = path
@@ -89,7 +89,7 @@ class _Judge:
         self.note = ""
         self._definers: dict[str, bool] = {}
         self._below: dict[Place, list[Value]] = {}
-        #: What an import that changed led to -> that import.
+        #: The place that a changed import led to -> that import.
         self._through = {
             hit.place: place for place in self.changes.places if not place.scope
             for hit in old.follow(place) or [] if hit.place != place
@@ -104,19 +104,19 @@ class _Judge:
             homes = {value.path for value in made}
             for file in self._files(names, made):
                 self._look_at(file, names, file in homes)
-            self._overridden()
+            self._compare_overrides()
         changed = [(f"{self.path}::{words.spelt(place)}", why)
                    for place, why in changes.places.items()]
         changed += [
             (f"{self.path}::{scope}", "it is made in another way") for scope in changes.constructors
             if Place(self.path, scope, "__init__") not in changes.places
         ]
-        return concluded(self.path, changed, self.breaks, self.unseen, held, self.note)
+        return conclude(self.path, changed, self.breaks, self.unseen, held, self.note)
 
     # Where to look
 
     def _made_by(self, scope: str) -> list[Value]:
-        """The classes that are made by the constructor of this one: it, and those below it."""
+        """Return the classes that this class's constructor makes: itself and its subclasses."""
         return [Value("class", self.path, scope), *self._subclasses(Place(self.path, scope, ""))]
 
     def _subclasses(self, place: Place) -> list[Value]:
@@ -145,14 +145,14 @@ class _Judge:
         return scope.name if scope is not None else ""
 
     def _resolver(self, file: str) -> Resolver:
-        """Uses in the changed file are those of its new version."""
+        """Return the resolver for a file's uses: for the changed file that of its new version."""
         return self.new if file == self.path and self.new.world.has(file) else self.old
 
     def _world_of(self, file: str) -> World:
         return self._resolver(file).world
 
     def _aliases(self, names: set[str]) -> set[str]:
-        """These names, and those under which they are brought in elsewhere."""
+        """Return these names and the names under which other files import them."""
         result = set(names)
         waiting = list(names)
         while waiting and len(result) < 2000:
@@ -206,7 +206,7 @@ class _Judge:
                     target = self._gone_import(file, binding.text, binding.name, names)
                     if target is not None:
                         what = binding.name or binding.text
-                        self._broken(
+                        self._report_break(
                             file, facts, binding.line, "import", target,
                             f"{words.where(facts, binding.line, file)} imports {what!r}; it is "
                             "gone")
@@ -214,7 +214,8 @@ class _Judge:
     def _gone_import(
         self, file: str, written: str, name: str, names: set[str],
     ) -> Place | None:
-        """What an import leads to, if it did before the change and does not after it."""
+        """Return the place that an import led to before the change, if it leads nowhere after it.
+        """
         if name not in names and self.new.world.has(self.path):
             return None
         was, now = (resolver.world.module(written, file) for resolver in (self.old, self.new))
@@ -234,7 +235,7 @@ class _Judge:
         return next(iter(touched), through)
 
     def _is_touched(self, place: Place) -> bool:
-        """Whether the change takes it away, or what is there is the changed file."""
+        """Whether the change takes the place away, or the place is the changed file."""
         return place in self.changes.places or (place.path == self.path and not place.name)
 
     def _site(self, file: str, facts: Facts, site: Site) -> None:
@@ -245,7 +246,7 @@ class _Judge:
             was = named(self.old, file, scope, expression.name)
             now = named(self.new, file, scope, expression.name)
             if was and now is not None:
-                self._compared(_Use(file, facts, site, expression), None, was, now)
+                self._compare_use(_Use(file, facts, site, expression), None, was, now)
             return
         if expression.kind != "attribute" or expression.inner is None:
             return
@@ -255,25 +256,25 @@ class _Judge:
         for value in sorted(values, key=str):
             now = self.new.members(value, expression.name)[0]
             if now or not self.new.answers(value, expression.name):
-                self._compared(_Use(file, facts, site, expression), value,
-                               self.old.members(value, expression.name)[0], now)
+                self._compare_use(_Use(file, facts, site, expression), value,
+                                  self.old.members(value, expression.name)[0], now)
         if not values:
-            self._guessed(file, facts, site, expression)
+            self._compare_guess(file, facts, site, expression)
 
-    def _guessed(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
-        """A receiver that is not known, with a name that only one class has."""
+    def _compare_guess(self, file: str, facts: Facts, site: Site, expression: Term) -> None:
+        """Compare a use with an unknown receiver, if only one class has the name."""
         if (expression.name in COMMON or expression.name in _CONSTRUCTORS
                 or syntax_of(file) is not None):
-            return  # (of other languages the names that all objects have are not known)
+            return  # The names that all objects have are unknown in other languages.
         places = [place for place in self.changes.places if place.name == expression.name]
         if len(places) != 1 or not self._is_alone(places[0]):
             return
         value = Value("object", self.path, places[0].scope)
-        self._compared(_Use(file, facts, site, expression), value, [Hit(places[0], value)],
-                       self.new.members(value, expression.name)[0], sure=False)
+        self._compare_use(_Use(file, facts, site, expression), value, [Hit(places[0], value)],
+                          self.new.members(value, expression.name)[0], sure=False)
 
     def _is_alone(self, place: Place) -> bool:
-        """Whether no other class, but for those below it, has a member of this name."""
+        """Whether only this class and its subclasses have a member of this name."""
         if not place.scope:
             return False
         if place.name not in self._definers:
@@ -289,9 +290,9 @@ class _Judge:
             )
         return self._definers[place.name]
 
-    def _compared(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
-                  sure: bool = True) -> None:
-        """Report a use that led to what changed, and does not fit any more."""
+    def _compare_use(self, use: _Use, value: Value | None, was: list[Hit], now: list[Hit], *,
+                     sure: bool = True) -> None:
+        """Report a use that led to a changed definition, and does not fit the new one."""
         file, facts, site, expression = use
         for hit in was:
             before = self._signatures(self.old, hit)
@@ -300,19 +301,19 @@ class _Judge:
                 continue
             kind = _kind(site, expression, value)
             if not now:
-                self._lines(file, facts, site, kind, target, "it is gone", sure)
+                self._report_lines(file, facts, site, kind, target, "it is gone", sure)
                 continue
             if site.shape is None:
                 continue
             after = [made for hit in now for made in self._signatures(self.new, hit)]
-            why = self._unfit(before, after, site.shape, expression.name)
+            why = self._explain_misfit(before, after, site.shape, expression.name)
             if why:
-                self._lines(file, facts, site, kind, target, why, sure)
+                self._report_lines(file, facts, site, kind, target, why, sure)
             elif site.shape.star or site.shape.stars:
-                self._starred(file, facts, site)
+                self._report_starred(file, facts, site)
 
     def _touched(self, hit: Hit, before: list[Signature]) -> Place | None:
-        """Which of the changes a use leads to."""
+        """Return the change that a use leads to; None if it leads to none."""
         if hit.place in self.changes.places or hit.place in self.changes.inherited:
             return hit.place
         if hit.place in self._through:
@@ -329,10 +330,10 @@ class _Judge:
         return [made for value in sorted(resolver.value_at(hit), key=str)
                 for made in signatures(resolver, value)]
 
-    def _unfit(
+    def _explain_misfit(
         self, before: list[Signature], after: list[Signature], shape: Shape, name: str,
     ) -> str:
-        """Why a call does not fit any more; empty if it does, or did not before."""
+        """Return why a call no longer fits; empty if it fits, or did not before."""
         if not before or not after or any(signature.params is None for signature
                                           in (*before, *after)):
             return ""
@@ -347,8 +348,8 @@ class _Judge:
                 return text
         return "it is async now and has to be awaited" if _waits_now(before, after) else ""
 
-    def _overridden(self) -> None:
-        """Methods that replace one another, where one of them changed."""
+    def _compare_overrides(self) -> None:
+        """Report overriding methods that no longer fit because one of the two changed."""
         for place in self.changes.places:
             scope = self.old.scope(place.path, place.scope)
             if scope is None or scope.kind != "class" or place.name in _CONSTRUCTORS or (
@@ -358,16 +359,16 @@ class _Judge:
             for value in self._subclasses(Place(place.path, place.scope, "")):
                 theirs = self._resolver(value.path).scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
-                    self._replaced(place, mine, Value("object", value.path, value.scope),
-                                   value.path)
+                    self._compare_override(place, mine, Value("object", value.path, value.scope),
+                                           value.path)
             for value in self.new.order(place.path, place.scope)[0][1:]:
                 theirs = self.new.scope(value.path, value.scope)
                 if theirs is not None and place.name in theirs.bindings:
-                    self._replaced(
+                    self._compare_override(
                         place, Value("object", value.path, value.scope), mine, self.path)
                     break
 
-    def _replaced(self, place: Place, base: Value, sub: Value, file: str) -> None:
+    def _compare_override(self, place: Place, base: Value, sub: Value, file: str) -> None:
         was = both(self.old, base, sub, place.name)
         now = both(self.new, base, sub, place.name)
         syntax = syntax_of(file)
@@ -380,13 +381,13 @@ class _Judge:
         facts = self._world_of(file).facts(file)
         line = bound[-1].line if bound else 1
         above, below = self._name_of(base), self._name_of(sub)
-        self._broken(file, facts, line, "override", place,
-                     f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
-                     f"{above}.{place.name}(), and the two no longer take the same arguments")
+        self._report_break(file, facts, line, "override", place,
+                           f"{below}.{place.name}() in {words.file_name(file)} takes the place of "
+                           f"{above}.{place.name}(), and the two no longer take the same arguments")
 
-    # What cannot be seen through
+    # Dynamic uses
 
-    def _starred(self, file: str, facts: Facts, site: Site) -> None:
+    def _report_starred(self, file: str, facts: Facts, site: Site) -> None:
         for line in site.lines:
             self.unseen.append(Unseen(
                 f"{file}::{facts.region(line)}", file, line,
@@ -396,14 +397,14 @@ class _Judge:
 
     # Words
 
-    def _lines(self, file: str, facts: Facts, site: Site, kind: BreakKind, target: Place,
-               why: str, sure: bool) -> None:
+    def _report_lines(self, file: str, facts: Facts, site: Site, kind: BreakKind, target: Place,
+                      why: str, sure: bool) -> None:
         for line in site.lines:
-            self._broken(file, facts, line, kind, target,
-                         f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
+            self._report_break(file, facts, line, kind, target,
+                               f"{words.where(facts, line, file)} {words.does(site)}; {why}", sure)
 
-    def _broken(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
-                why: str, sure: bool = True) -> None:
+    def _report_break(self, file: str, facts: Facts, line: int, kind: BreakKind, target: Place,
+                      why: str, sure: bool = True) -> None:
         region = facts.region(line)
         self.breaks.append(Break(
             f"{file}::{region}", file, region, line, kind,

@@ -1,8 +1,7 @@
-"""What fits on both sides, and not in their merge: one side changed what the other had begun to
-use. Told from four versions of each file that either side changed.
+"""Misfits of a merge: uses that fit on both sides, but not in the merge, because one side changed a
+definition that the other had begun to use. Found from four versions of each changed file.
 
-Each side's change is judged where the other's is there already; what it breaks by itself, where it
-was made, is that side's own and is left out.
+Each side's change is judged in a tree that has the other side's. Breaks by it alone are left out.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from coordinator.meaning.judging import breaks_of
 from coordinator.meaning.outcomes import Break, Versions
 from coordinator.meaning.world import Stored
 
-#: The files of one version, by path; None where it is not there.
+#: The files of one version, by path; None for a missing file.
 _Tree = Mapping[str, Facts | None]
 
 
 def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
-    """The places of the merge that break by what the other side changed, by path and line. Nothing
-    where a version cannot be read: that is another's part to tell."""
+    """Find the places of the merge that break through the other side's change, by path and line.
+    Return nothing if a version cannot be read: another check reports it."""
     facts_by_content: dict[tuple[str, bytes], Facts] = {}
 
     def facts(path: str, data: bytes | None) -> Facts | None:
@@ -44,7 +43,7 @@ def misfits(stored: Stored, files: Sequence[Versions]) -> list[Break]:
 
 
 def _added(stored: Stored, base: _Tree, mine: _Tree, other: _Tree, both: _Tree) -> list[Break]:
-    """What the change from `base` to `mine` breaks where `other` is there, and did not without."""
+    """Return the breaks of the change from `base` to `mine` that only `other` causes."""
     alone = {_key(breakage) for breakage in _broken(stored, base, mine)}
     return [breakage for breakage in _broken(stored, other, both) if _key(breakage) not in alone]
 

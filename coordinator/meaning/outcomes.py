@@ -1,4 +1,4 @@
-"""What a judgement says: its shapes, and the rule that makes the outcome of them. Pure."""
+"""The result of a judgement: its shapes, and the rule for its outcome. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 Verdict = Literal["ALLOW", "REQUIRE_ADDITIONAL_LOCKS", "ESCALATION_REQUIRED"]
 BreakKind = Literal["name", "self", "receiver", "import", "override"]
-#: A change that breaks more places is for a person, or for whoever holds them all.
+#: More breaks are always escalated to a person, whichever leases the asker holds.
 BREAKS_MAX = 200
 
 
@@ -17,10 +17,10 @@ class Break(msgspec.Struct, frozen=True):
     """A place that a change breaks.
 
     Attributes:
-        resource: `path::Region`, what a lease would have to be on.
-        kind: how it leads to what changed: by a bare `name` (or a module's), by `self`, `cls` or
-            `super()`, by another `receiver`, as an `import`, or because it is an `override`.
-        target: what changed, as `path::Name`.
+        resource: `path::Region`, the resource that a lease would need.
+        kind: how it leads to the changed definition: by a bare `name` (or a module's), by `self`,
+            `cls` or `super()`, by another `receiver`, as an `import`, or as an `override`.
+        target: the changed definition, as `path::Name`.
         why: one sentence.
         sure: False where the receiver is not known, and only one class has such a name.
     """
@@ -36,7 +36,7 @@ class Break(msgspec.Struct, frozen=True):
 
 
 class Unseen(msgspec.Struct, frozen=True):
-    """A place that may use what changed, in a way that cannot be seen through."""
+    """A place that may use a changed definition in a way that cannot be followed."""
 
     resource: str
     path: str
@@ -45,13 +45,13 @@ class Unseen(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct):
-    """What a change of one file comes to.
+    """The judgement of a change of one file.
 
     Attributes:
-        outcome: ALLOW: nobody breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
-            are not held. ESCALATION_REQUIRED: somebody has to look; `unseen` and `note` say why.
-        changed: what of the file is less than it was: (`path::Name`, why).
-        breaks: all that break, held or not, by path and line.
+        outcome: ALLOW: no use breaks. REQUIRE_ADDITIONAL_LOCKS: these `required` regions break, and
+            are not held. ESCALATION_REQUIRED: a person has to look; `unseen` and `note` say why.
+        changed: definitions that accept or offer less than before: (`path::Name`, why).
+        breaks: all broken places, held or not, by path and line.
     """
 
     outcome: Verdict
@@ -64,7 +64,7 @@ class Outcome(msgspec.Struct):
 
 
 class Versions(msgspec.Struct, frozen=True):
-    """A file on both sides of a merge, in what they began from, and merged; None: not there."""
+    """A file on both sides of a merge, at their base, and merged; None if missing."""
 
     path: str
     base: bytes | None
@@ -73,11 +73,11 @@ class Versions(msgspec.Struct, frozen=True):
     merged: bytes | None
 
 
-def concluded(
+def conclude(
     path: str, changed: Sequence[tuple[str, str]], breaks: Sequence[Break],
     unseen: Sequence[Unseen], held: Collection[str], note: str = "",
 ) -> Outcome:
-    """The outcome of what was found.
+    """Decide the outcome of these breaks.
 
     Args:
         held: resources that the asker has leases on: a file, `path::Region`, or one that contains

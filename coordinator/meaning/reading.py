@@ -1,7 +1,7 @@
 """From the bytes of a Python file to its facts.
 
-Owns what of a file is kept. Pure: the same bytes give the same facts. What Python's own parser does
-not read has none, and says why; broken, huge and hostile files are ordinary here.
+Owns the choice of facts. Pure: the same bytes give the same facts. A file that Python's own parser
+cannot read has none, and says why. Broken, huge and hostile files are ordinary here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from coordinator.regions import reader
 
 #: Larger files (bytes) have no facts.
 FILE_BYTES_MAX = 2_000_000
-#: Of the expressions that a function returns, so many are kept.
+#: How many of the expressions that a function returns are kept.
 GIVEN_MAX = 4
 _LOOPS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def read(data: bytes) -> Facts:
-    """The facts of these bytes. Whatever they are, there is an answer."""
+    """Read the facts of these bytes. Any bytes give an answer."""
     facts = _read_names(data)
-    if not facts.note:  # the other tree is gone by now: each may be large
+    if not facts.note:  # the other tree is freed before: each may be large
         facts.regions = regions_of(reader.outline(data, "python"))
     return facts
 
@@ -177,7 +177,7 @@ class _Walk(Binder):
         self._walk([*args.defaults, *args.kw_defaults])
 
     def _annotation(self, node: ast.expr) -> None:
-        """What an annotation names is used, also where it stands in quotes."""
+        """Record the names in an annotation as used, also in quotes."""
         for other_node in ast.walk(node):
             if isinstance(other_node, ast.Constant) and isinstance(other_node.value, str):
                 try:
@@ -342,13 +342,13 @@ class _Walk(Binder):
         text = self.text(function)
         self.site(text, node.lineno, shape)
         if isinstance(function, ast.Name | ast.Attribute):
-            self._seen_through(node, last_name(text), shape)
+            self._record_call(node, last_name(text), shape)
         self.visit(function)
         self._walk(node.args)
         self._walk(keyword.value for keyword in node.keywords)
 
-    def _seen_through(self, node: ast.Call, name: str, shape: Shape) -> None:
-        """What a call of a well-known name tells of what it is given."""
+    def _record_call(self, node: ast.Call, name: str, shape: Shape) -> None:
+        """Record the effect of a call of a well-known name on its arguments."""
         line, args = node.lineno, node.args
         text = self.text(node.func)
         if shape.star or shape.stars:
@@ -356,7 +356,7 @@ class _Walk(Binder):
         if text == "isinstance" and len(args) == 2:
             self._narrow(self.text(args[0]), args[1])
         elif text in ("getattr", "setattr", "hasattr", "delattr") and len(args) > 1:
-            self._seen_by_name(text, args[0], args[1], line)
+            self._record_lookup(text, args[0], args[1], line)
         elif text in ("eval", "exec") and not (args and isinstance(args[0], ast.Constant)):
             self.markers.append(Marker("eval" if text == "eval" else "exec", self.at, line))
         elif text == "__import__" or name == "import_module":
@@ -368,8 +368,8 @@ class _Walk(Binder):
             narrowed = self.scopes[self.at].narrowed.setdefault(subject, [])
             narrowed += [self.text(node) + "()" for node in heads.classes(classes)]
 
-    def _seen_by_name(self, function: str, holder: ast.expr, name: ast.expr, line: int) -> None:
-        """What `getattr` and its like tell of an attribute."""
+    def _record_lookup(self, function: str, holder: ast.expr, name: ast.expr, line: int) -> None:
+        """Record an attribute that `getattr` or a similar function uses."""
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
             if function == "getattr" and name.value.isidentifier():
                 self.site(f"{self.text(holder)}.{name.value}", line)

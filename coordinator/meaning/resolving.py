@@ -1,8 +1,8 @@
-"""What an expression may stand for: through assignments, calls, containers, `with` and `await`.
+"""The possible values of an expression: through assignments, calls, containers, `with` and `await`.
 
-Owns the evaluation, over the files of one `World`. It is asked for single expressions and looks
-only at what these lead through; nothing is worked out in advance. What it does not know it leaves
-out: an empty set of values is "unknown", never "nothing".
+Owns the evaluation, over the files of one `World`. It evaluates single expressions and looks only
+at the files that they lead through. It computes nothing in advance. Unknown values are left out: an
+empty set means "unknown", never "nothing".
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from coordinator.meaning.values import (
 )
 from coordinator.meaning.world import World
 
-#: Expressions within one another are followed so deep.
+#: How deep expressions within one another are followed.
 DEPTH_MAX = 60
-#: For one expression, so many others are followed.
+#: How many other expressions are followed for one expression.
 STEPS_MAX = 20_000
-#: An expression may stand for so many things; more are unknown.
+#: An expression with more possible values is unknown.
 VALUES_MAX = 40
 
 
 class Resolver(Annotations):
-    """Evaluates expressions in one world. Keeps what it has found: for one question or a few."""
+    """Evaluates expressions in one world. It keeps its results: for one question or a few."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -53,11 +53,11 @@ class Resolver(Annotations):
         self._cuts = 0
 
     def evaluate(self, path: str, scope: str, text: str) -> Values:
-        """What an expression may stand for, seen from a scope."""
+        """Return an expression's possible values, seen from a scope."""
         return self.term(path, scope, term(text))
 
     def term(self, path: str, scope: str, expression: Term) -> Values:
-        """The same of an expression that is taken apart."""
+        """Return a parsed expression's possible values, seen from a scope."""
         if expression.kind in ("unknown", "alias", "typevar"):
             return NOTHING
         if not self._depth:
@@ -70,12 +70,12 @@ class Resolver(Annotations):
         cuts = self._cuts
         values = self._step_into(path, scope, expression, key)
         if cuts == self._cuts or not self._depth:
-            self._values[key] = values  # what was cut short within a circle is not kept
+            self._values[key] = values  # a result that was cut short within a cycle is not kept
         return values
 
     def _step_into(self, path: str, scope: str, expression: Term,
                 key: tuple[str, str, str] | None) -> Values:
-        """The same, not yet kept; nothing where it leads too far, or back to this `key`."""
+        """Evaluate a new expression. Return nothing if it leads too deep, or back to this `key`."""
         self._steps += 1
         if self._depth > DEPTH_MAX or self._steps > STEPS_MAX or key in self._open:
             self._cuts += 1
@@ -118,10 +118,10 @@ class Resolver(Annotations):
                 tree = annotation_tree(expression.name)
                 return self.annotated(path, scope, tree) if tree is not None else NOTHING
         assert expression.inner is not None
-        return self._through(path, scope, expression, expression.inner)
+        return self._apply_step(path, scope, expression, expression.inner)
 
-    def _through(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
-        """What is made of that which the inner expression stands for."""
+    def _apply_step(self, path: str, scope: str, expression: Term, inner: Term) -> Values:
+        """Apply the expression's last step to the values of its inner expression."""
         if (expression.kind == "call" and inner.kind == "name"
                 and inner.name == "super"):
             return self._super(path, scope)
@@ -164,7 +164,7 @@ class Resolver(Annotations):
         return NOTHING
 
     def attribute(self, value: Value, name: str) -> Values:
-        """What an attribute of a value may stand for."""
+        """Return the possible values of an attribute of a value."""
         if value.kind == "outside":
             return OUTSIDE
         if value.kind in ("builtin", "type"):
@@ -177,7 +177,7 @@ class Resolver(Annotations):
         return union(self.value_at(hit) for hit in hits)
 
     def value_at(self, hit: Hit) -> Values:
-        """What stands at a place; of a member, as its owner has it."""
+        """Return the values of a place. A member is bound to its owner."""
         place, value = hit
         if place.name == "":
             return frozenset({Value("folder" if place.scope == "/" else "module", place.path)})
@@ -241,8 +241,8 @@ class Resolver(Annotations):
         return builtin("dict", builtin("str"), values) if param.kind == "**" else values
 
     def binding_kind(self, function: Scope) -> str:
-        """What a function in a class is bound to: `object`, `class`, nothing (`static`); or
-        `property`, if reading it calls it."""
+        """Return the binding of a function in a class: `object`, `class`, `static` for none, or
+        `property` if reading it calls it."""
         names = {_last(text) for text in function.decorators}
         if "staticmethod" in names or "abstractstaticmethod" in names:
             return "static"
@@ -252,7 +252,7 @@ class Resolver(Annotations):
         return "property" if names & PROPERTIES else "object"
 
     def called(self, value: Value) -> Values:
-        """What calling a value gives."""
+        """Return the result of calling a value."""
         match value.kind:
             case "class":
                 return frozenset({Value("object", value.path, value.scope, value.args)})
@@ -281,7 +281,7 @@ class Resolver(Annotations):
         if scope is None:
             return NOTHING
         names = {_last(text) for text in scope.decorators}
-        values = self._given_back(value, scope)
+        values = self._find_result(value, scope)
         if not scope.returns and "yields" in scope.marks:
             return listed(NOTHING)
         if names & {"contextmanager", "asynccontextmanager"}:
@@ -294,8 +294,8 @@ class Resolver(Annotations):
             return NOTHING
         return values
 
-    def _given_back(self, value: Value, scope: Scope) -> Values:
-        """What a function says that it gives back; else what it is seen to."""
+    def _find_result(self, value: Value, scope: Scope) -> Values:
+        """Return a function's declared result; without one, the values that it returns."""
         if not scope.returns:
             return union(self.evaluate(value.path, value.scope, text) for text in scope.given)
         tree = annotation_tree(scope.returns)
@@ -318,7 +318,7 @@ class Resolver(Annotations):
                     )
             return union(self.called(other_value) for other_value
                          in self.attribute(value, "__getitem__"))
-        if value.kind == "class":  # of an Enum
+        if value.kind == "class":  # an Enum
             return frozenset({Value("object", value.path, value.scope)})
         return OUTSIDE if value.kind == "outside" else NOTHING
 
@@ -361,7 +361,7 @@ class Resolver(Annotations):
 
 
 def _last(text: str) -> str:
-    """The last name of a decorator: `functools.lru_cache()` is `lru_cache`."""
+    """Return the last name of a decorator: `functools.lru_cache()` is `lru_cache`."""
     return text.partition(" ")[0].removesuffix("()").rpartition(".")[2]
 
 

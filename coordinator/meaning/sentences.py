@@ -1,4 +1,4 @@
-"""The sentences of a judgement: who does what, in words that stand alone. Pure."""
+"""The sentences of a judgement. Each can be understood alone. Pure."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from coordinator.meaning.values import Place
 
 
 def spelt(place: Place) -> str:
-    """A place as it is written behind `path::`."""
+    """Write a place as it appears behind `path::`."""
     return ".".join(name for name in (place.scope, place.name) if name).translate(SIGNS_OF_NAMES)
 
 
 def file_name(path: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return path.rpartition("/")[2]
 
 
 def where(facts: Facts, line: int, file: str) -> str:
-    """Who does it: `a() in orders.py`."""
+    """Name the code at a line: `a() in orders.py`."""
     region = facts.region(line)
     scope = next((scope for scope in facts.scopes.values()
                   if scope.line <= line <= scope.last and scope.kind == "function"), None)
@@ -26,12 +26,12 @@ def where(facts: Facts, line: int, file: str) -> str:
 
 
 def called(site: Site) -> str:
-    """What a use calls."""
+    """Write the call of a use."""
     return f"{_written(site)}()"
 
 
 def does(site: Site) -> str:
-    """What a use does, in words."""
+    """Describe a use in words."""
     if site.shape is None:
         return f"uses {_written(site)}"
     count = site.shape.positional

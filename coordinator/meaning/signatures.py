@@ -1,7 +1,7 @@
-"""What a callable accepts: whether a call fits, and whether a change takes anything away.
+"""The parameters of a callable: whether a call fits, and whether a change takes anything away.
 
-Owns the two decisions, on parameters and shapes of calls alone. Pure. The rules are those of
-Python's reference, "Calls"; a call with `*more` fits wherever some `more` would make it fit.
+Owns the two decisions, on parameters and shapes of calls alone. Pure. The rules are in Python's
+reference, "Calls". A call with `*more` fits if some `more` makes it fit.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _PLACED, _NAMED = ("/", ""), ("", "=")
 
 
 def misfit(params: Sequence[Param], shape: Shape) -> str:
-    """Why a call of this shape is refused, as the end of a sentence; empty if it may fit.
+    """Return why a call of this shape is refused, as the end of a sentence; empty if it may fit.
 
     Args:
-        params: without the one that a method gets of itself.
+        params: without the implicit first parameter of a method.
     """
     placed = [parameter for parameter in params if parameter.kind in _PLACED]
     kinds = {parameter.kind for parameter in params}
@@ -39,7 +39,7 @@ def misfit(params: Sequence[Param], shape: Shape) -> str:
 
 
 def _list_missing(params: Sequence[Param], shape: Shape, given: Collection[str]) -> list[str]:
-    """The names that a call still has to give, and that no `*more` of it may bring."""
+    """Return the names that a call still has to pass, and that its `*more` cannot bring."""
     open_ = (*(_PLACED if shape.star else ()), *(_NAMED if shape.stars else ()))
     return [parameter.name for parameter in params
             if parameter.required and parameter.kind in ("/", "", "=")
@@ -47,10 +47,11 @@ def _list_missing(params: Sequence[Param], shape: Shape, given: Collection[str])
 
 
 def swapped(old: Sequence[Param], new: Sequence[Param], shape: Shape) -> str:
-    """Why a call that fits both gives its arguments to others, as the end of a sentence; or empty.
+    """Return why a call that fits both versions gives its arguments to other parameters, as the end
+    of a sentence; otherwise empty.
 
-    A parameter that has another name at its place is taken for renamed, unless one of the two names
-    stands at another place in the other version.
+    A parameter with another name at its place counts as renamed, unless either name is at another
+    place in the other version.
     """
     before = [param.name for param in old if param.kind in _PLACED]
     after = [param.name for param in new if param.kind in _PLACED]
@@ -63,7 +64,7 @@ def swapped(old: Sequence[Param], new: Sequence[Param], shape: Shape) -> str:
 
 
 def narrower(old: Sequence[Param], new: Sequence[Param]) -> bool:
-    """Whether some call that fits `old` does not fit `new`, or means something else there."""
+    """Whether a call that fits `old` does not fit `new`, or means something else there."""
     return any(
         not misfit(old, shape) and (misfit(new, shape) or swapped(old, new, shape))
         for shape in _witnesses(old, new)
@@ -71,9 +72,9 @@ def narrower(old: Sequence[Param], new: Sequence[Param]) -> bool:
 
 
 def _witnesses(old: Sequence[Param], new: Sequence[Param]) -> Iterator[Shape]:
-    """Calls of which one is refused if any is: each number of arguments by place, the fewest names
-    that go with it, and these with each other name. (A call is refused for its number, for one
-    name, or for what is missing; the fewest names miss the most.)"""
+    """Yield calls of which at least one is refused if any call is: each number of positional
+    arguments, with the fewest names that go with it, and with each other name. A call is refused
+    for its number, for one name, or for a missing argument. The fewest names miss the most."""
     placed = [param for param in old if param.kind in _PLACED]
     most = max(len(placed), sum(param.kind in _PLACED for param in new)) + 1
     names = {param.name for param in (*old, *new) if param.kind not in ("*", "**")} | {"\0"}
@@ -87,8 +88,8 @@ def _witnesses(old: Sequence[Param], new: Sequence[Param]) -> Iterator[Shape]:
 
 
 def overrides(base: Sequence[Param], sub: Sequence[Param]) -> bool:
-    """Whether what fits `base` by place, or by a name that both have, fits `sub`. (A parameter that
-    has only another name at its place is passed over, as type checkers do.)"""
+    """Whether every call that fits `base` fits `sub`, if it passes arguments by place or by common
+    names. As in type checkers, a parameter that only has another name at its place is ignored."""
     places = [param for param in sub if param.kind in _PLACED]
     renamed = {param.name: places[position].name for position, param in enumerate(
         [param for param in base if param.kind in _PLACED]) if position < len(places)}

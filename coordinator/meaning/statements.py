@@ -1,5 +1,5 @@
-"""The tables of the index of meaning, and its statements, each under its name. (The coordinator's
-own are elsewhere: this is a cache.)"""
+"""The tables of the index of meaning, and its statements, each under its name. They are apart from
+the coordinator's own because the index is a cache."""
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS files (

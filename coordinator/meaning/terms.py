@@ -1,6 +1,6 @@
-"""Taking apart the texts that expressions and annotations are kept as.
+"""Parsing the texts of expressions and annotations.
 
-Owns their grammar (`facts` tells of it). Pure; what is not well formed is not known.
+Owns their grammar, which `facts` describes. Pure. A malformed text gives the unknown expression.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _SIGNS = re.compile(r"\(\)|\[:?\]|[*@^&%]|<-?\d+>|\.(\w+)")
 
 
 class Term(NamedTuple):
-    """An expression, taken apart.
+    """A parsed expression.
 
     Attributes:
         name: of a name, attribute or built-in type; of an item, its place if it is fixed; of the
             kinds `cast`, `typevar`, `alias`, the annotation.
-        inner: what it is applied to. `parts`: of `any`, all of them.
-        scope: from where a name is seen, if not from where the whole is.
+        inner: the expression that it is applied to. `parts`: of `any`, all alternatives.
+        scope: the scope that a name is seen from, if it is not that of the whole.
         text: how it is written.
     """
 
@@ -48,7 +48,7 @@ _NOTHING = Term("unknown")
 
 @lru_cache(maxsize=20_000)
 def term(text: str) -> Term:
-    """The expression that is written so."""
+    """Parse the text of an expression."""
     try:
         found_term, position = _term(text, 0, 0)
     except (ValueError, IndexError):
@@ -58,7 +58,7 @@ def term(text: str) -> Term:
 
 @lru_cache(maxsize=20_000)
 def annotation_tree(text: str) -> ast.expr | None:
-    """The tree of an annotation; None if it cannot be read."""
+    """Parse an annotation; None if it cannot be read."""
     try:
         return ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -134,7 +134,7 @@ def _seen_from(expression: Term, scope: str) -> Term:
 
 
 def _closing(text: str, begin: int) -> int:
-    """Where the bracket closes that opens here; brackets in quotes are passed over."""
+    """Return the position of the closing bracket. Brackets in quotes are skipped."""
     depth, quote = 0, ""
     for position in range(begin, len(text)):
         sign = text[position]

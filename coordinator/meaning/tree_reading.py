@@ -1,8 +1,8 @@
 """From the bytes of a file to its facts, by its language's grammar and queries.
 
-Owns what a query's captures mean (queries/README.md), and nothing of any one language: these are
-rows of `languages.toml`. As far as queries carry: what they do not catch is not known, and of what
-is not known nobody is told that it breaks.
+Owns the meaning of a query's captures (queries/README.md), and nothing of a single language:
+languages are rows of `languages.toml`. Code that the queries do not catch is unknown, and no break
+of unknown code is reported.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from coordinator.regions import grammar, reader
 from coordinator.regions.grammar import Captures
 from coordinator.regions.languages import Syntax
 
-#: Larger files (bytes) have no facts: they are bundles, nobody's own text, and take seconds.
+#: Larger files (bytes) have no facts: they are generated bundles, and take seconds.
 FILE_BYTES_MAX = 400_000
-#: Expressions within one another are read so deep.
+#: How deep expressions within one another are read.
 DEPTH_MAX = 40
 _SCOPES = ("function", "method", "class", "lambda")
 _PARAMS: dict[str, tuple[int, ParamKind, bool]] = {
     "required": (0, "/", True), "optional": (1, "/", False), "rest": (2, "*", False),
 }
-#: What else a match may be of.
+#: The other kinds of matches.
 _GROUPS = (*_PARAMS, "import", "export", "bind", "own", "base", "returns", "given", "call", "use")
 _SPARE = Param("...", "*", False)
 
 
 def read(data: bytes, language: str, syntax: Syntax) -> Facts:
-    """The facts of these bytes. Whatever they are, there is an answer."""
+    """Read the facts of these bytes. Any bytes give an answer."""
     if len(data) > FILE_BYTES_MAX:
         return Facts(note=f"larger than {FILE_BYTES_MAX:,} bytes")
     parsed = reader.read(data, language)
@@ -60,7 +60,7 @@ def read(data: bytes, language: str, syntax: Syntax) -> Facts:
 
 @dataclass(slots=True)
 class _Mark:
-    """A scope of the tree: the bytes that it reaches over, and the mark around it."""
+    """A scope of the tree: the bytes that it spans, and the mark around it."""
 
     start: int
     end: int
@@ -72,7 +72,7 @@ class _Mark:
 
 
 class _Walk:
-    """One file."""
+    """The walk over one file."""
 
     def __init__(self, syntax: Syntax, matches: list[Captures]) -> None:
         self._syntax = syntax
@@ -106,14 +106,14 @@ class _Walk:
                 self._use(match["use"][0])
 
     def sites(self) -> list[Site]:
-        """What is used where."""
+        """Return the uses of names."""
         return [Site(scope, text, sorted(set(lines)), shape)
                 for (scope, text, shape), lines in self._sites.items()]
 
     # Scopes
 
     def _open_all(self) -> None:
-        """Classes outside of all else come first: what is written elsewhere may belong to them."""
+        """Open the outermost classes first: code outside a class may belong to it."""
         for mark in sorted(self._marks, key=lambda mark: (
                 mark.kind != "class" or mark.around >= 0, mark.start, -mark.end)):
             self._open(mark)
@@ -159,7 +159,7 @@ class _Walk:
         return f"{base}{count}>"
 
     def _find_scope(self, node: Node) -> int:
-        """The innermost mark that reaches over a node, and is not it; -1 for the module."""
+        """Find the innermost mark around a node, other than its own; -1 for the module."""
         position = bisect_right(self._starts, node.start_byte) - 1
         while position >= 0:
             mark = self._marks[position]
@@ -258,7 +258,7 @@ class _Walk:
             word = _word(name)
             if any(binding.kind in ("def", "import") for binding
                    in self.scopes[scope].bindings.get(word, ())):
-                continue  # that is what was bound
+                continue  # the definition or import is the binding
             text = self._annotation(match["annotation"][0]) if "annotation" in match else ""
             if text:
                 self._bind(scope, word, "type", text, line)
@@ -325,7 +325,7 @@ class _Walk:
         return False
 
     def _seen(self, scope: str, text: str, *, called: bool = False) -> str:
-        """An expression whose first name may be a member of the class that it stands in."""
+        """Write an expression whose first name may be a member of the class around it."""
         if not self._syntax.implicit or not text[:1].isalpha():
             return text
         name = text[: next((n for n, sign in enumerate(text) if not (sign.isalnum() or sign == "_")
@@ -343,7 +343,7 @@ class _Walk:
     # Expressions
 
     def _value(self, node: Node | None, depth: int = 0) -> str:
-        """The text of an expression (`facts`); `?` where it is not known."""
+        """Write the text of an expression (`facts`); `?` if it is unknown."""
         if node is None or depth > DEPTH_MAX:
             return UNKNOWN
         text = self._write_value(node, depth)
@@ -352,7 +352,7 @@ class _Walk:
         return text if not text.startswith("?") or last_name(text) else UNKNOWN
 
     def _write_value(self, node: Node, depth: int) -> str:
-        """The same, of any length, by the kind of the node."""
+        """Write an expression of any length, by the kind of its node."""
         syntax, kind = self._syntax, node.type
         if kind in syntax.names:
             return _name_value(node)
@@ -379,7 +379,7 @@ class _Walk:
         return f"{self._value(owner, depth + 1)}.{word}" if owner is not None else word
 
     def _annotation(self, node: Node | None, depth: int = 0) -> str:
-        """A type, as Python would write it; empty where it is none that a class could be."""
+        """Write a type in Python's notation; empty if no class can be this type."""
         if node is None or depth > DEPTH_MAX:
             return ""
         if node.type in self._syntax.names or node.type in self._syntax.members:
@@ -398,7 +398,7 @@ class _Walk:
 
 
 def _group(matches: list[Captures]) -> dict[str, list[Captures]]:
-    """The matches by what they are of, but for scopes."""
+    """Group the matches by their kind, without scopes."""
     groups: dict[str, list[Captures]] = {}
     for match in matches:
         for name in _GROUPS:
@@ -409,7 +409,7 @@ def _group(matches: list[Captures]) -> dict[str, list[Captures]]:
 
 
 def _marks(matches: list[Captures]) -> list[_Mark]:
-    """The scopes in order, outer before inner; of one node the match that names it counts."""
+    """Return the scopes, outer before inner. Of a node's matches, the one with a name counts."""
     best: dict[tuple[int, int], tuple[str, Captures]] = {}
     for match in matches:
         kind = next((text for text in _SCOPES if text in match), None)

@@ -1,6 +1,6 @@
-"""What a name may stand for, and where it comes from: the values that `resolving` works with.
+"""The possible values of a name, and their origins: `resolving` works with them.
 
-Owns their shapes, and what is known of Python's own containers. Pure.
+Owns their shapes, and the knowledge of Python's own containers. Pure.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ ValueKind = Literal[
 
 
 class Value(NamedTuple):
-    """One thing that a name may stand for.
+    """One possible value of a name.
 
     Attributes:
-        kind: `object`: of the class at `path` and `scope`; `super`: what `super()` gives there;
-            `builtin`: an object of one of Python's own types; `type`: that type itself; `method`:
-            one of its methods; `outside`: something that no file here defines.
+        kind: `object`: an instance of the class at `path` and `scope`; `super`: the result of
+            `super()` there; `builtin`: an object of one of Python's own types; `type`: that type
+            itself; `method`: one of its methods; `outside`: a value that no file here defines.
         scope: the scope's id; of `builtin`, `type` and `method`, the name.
-        args: what a container holds; what a callable returns; of an object, (by the order of its
-            class's type variables) what these stand for.
-        owner: whom a method belongs to; None if it belongs to nobody yet.
+        args: the items of a container; the result of a callable; of an object, the values of its
+            class's type variables, in their order.
+        owner: the owner of a method; None if it is not bound yet.
     """
 
     kind: ValueKind
@@ -36,7 +36,7 @@ class Value(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A name of a scope: what can be changed."""
+    """A name of a scope, which a change may affect."""
 
     path: str
     scope: str
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """What a use leads to: a place, and whose member it is there."""
+    """A place that a use leads to, and the owner of the member there."""
 
     place: Place
     owner: Value | None = None
@@ -54,7 +54,7 @@ Values = frozenset[Value]
 NOTHING: Values = frozenset()
 OUTSIDE: Values = frozenset({Value("outside")})
 BUILTINS = frozenset(vars(builtins))
-#: Names that some built-in type has: a call of one on something unknown tells nothing.
+#: Names that a built-in type has. A call of such a name on an unknown value identifies nothing.
 COMMON = frozenset(
     name for kind in (
         str, bytes, list, dict, set, int, float, tuple, object, BaseException, io.TextIOWrapper,
@@ -93,23 +93,23 @@ PROPERTIES = frozenset({
 
 
 def builtin(name: str, *args: Values) -> Values:
-    """An object of one of Python's own types."""
+    """Return an object of a type of Python's own."""
     return frozenset({Value("builtin", scope=name, args=args)})
 
 
 def listed(item: Values) -> Values:
-    """A list of these."""
+    """Return a list of these values."""
     return builtin("list", item)
 
 
 def classes_of(values: Values) -> Values:
-    """The classes of these objects."""
+    """Return the classes of these objects."""
     return frozenset(Value("class", value.path, value.scope) for value in values
                      if value.kind == "object")
 
 
 def container_call(name: str, holder: Value) -> Values:
-    """What a method of a container gives."""
+    """Return the result of a container's method."""
     args = holder.args
     if holder.scope == "dict" and len(args) == 2:
         return _dict_call(name, holder)
@@ -145,7 +145,7 @@ def _dict_call(name: str, holder: Value) -> Values:
 
 
 def item_of(value: Value, place: str) -> Values:
-    """An item of a container; of a fixed place, if it is a number."""
+    """Return an item of a container; the item of a fixed place if `place` is a number."""
     args = value.args
     if value.scope == "dict":
         return args[1] if len(args) == 2 else NOTHING
@@ -162,7 +162,7 @@ def item_of(value: Value, place: str) -> Values:
 
 
 def each_of(value: Value) -> Values:
-    """What a loop over a container gives."""
+    """Return the items of a loop over a container."""
     args = value.args
     if value.scope in ("dict", "list"):
         return args[0] if args else NOTHING

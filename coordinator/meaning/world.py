@@ -1,6 +1,6 @@
-"""The files as they are, or would be: the index with one file's facts in the place of its own.
+"""The files as they are or would be: the index, with other facts in place of some files' own.
 
-Owns the finding of files by modules' names, and of files that have to do with a name. It follows no
+Owns the search for files by modules' names, and for files with a relation to a name. It follows no
 name itself.
 """
 
@@ -15,7 +15,7 @@ from coordinator.meaning.facts import Facts
 from coordinator.meaning.index import module_of, rows_of
 from coordinator.regions.languages import Syntax, group, syntax_of
 
-#: Files of one directory that are looked through for a name.
+#: How many files of one directory are searched for a name.
 FILES_MAX = 2000
 #: Endings that an import of a file may leave out, in the order in which they are tried.
 ENDINGS = ("ts", "tsx", "d.ts", "js", "jsx", "mts", "cts", "mjs", "cjs")
@@ -24,22 +24,22 @@ _CONVENTIONAL = ("", "src", "lib", "python")
 
 
 class Stored(Protocol):
-    """What is asked of the index."""
+    """The questions to the index."""
 
     def facts(self, path: str) -> Facts | None:
-        """The facts of a file; None if it is not there."""
+        """Return the facts of a file; None if it is not there."""
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
-        """The files that have this to do with a name."""
+        """Return the files that have this relation to a name."""
     def modules(self, dotted: str, limit: int = 64) -> list[str]:
-        """The files whose dotted name ends in this one."""
+        """Return the files whose dotted name ends in this name."""
     def has(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the index has this file."""
     def has_below(self, folder: str) -> bool:
-        """Whether there is a file below this directory."""
+        """Whether the index has a file below this directory."""
 
 
 class World:
-    """The index, seen through some files' other facts; None for a file that is not there."""
+    """The index, with other facts for some files; None for a removed file."""
 
     def __init__(self, stored: Stored, other: Mapping[str, Facts | None]) -> None:
         self._stored = stored
@@ -49,7 +49,7 @@ class World:
         self._held: dict[str, Facts] = {}
 
     def facts(self, path: str) -> Facts:
-        """The facts of a file; empty ones if it is not there."""
+        """Return the facts of a file; empty facts if it is not there."""
         if path in self._other:
             return self._other[path] or _EMPTY
         found_facts = self._held.get(path)
@@ -60,20 +60,20 @@ class World:
         return found_facts
 
     def has(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether this file exists."""
         if path in self._other:
             return self._other[path] is not None
         return self._stored.has(path)
 
     def files_with(self, name: str, role: str, limit: int) -> list[str]:
-        """The files that have this to do with a name (`index`), at most about so many."""
+        """Return the files that have this relation to a name (`index`), at most about `limit`."""
         matches = [text for text in self._stored.files_with(name, role, limit)
                    if text not in self._other]
         return sorted(matches + [path for path, rows in self._rows.items() if (name, role) in rows])
 
     def module(self, written: str, importer: str) -> str | None:
-        """The file of a module, as a file imports it (one of them, where it is a directory); None
-        if it lies outside, or is a bare directory."""
+        """Return the file of a module, as a file imports it. If the module is a directory, return
+        one of its files. None if the module is outside, or is a bare directory."""
         syntax = syntax_of(importer)
         key = (written, importer.rpartition("/")[0] if syntax is None else importer)
         if key not in self._modules:
@@ -84,8 +84,8 @@ class World:
         return self._modules[key]
 
     def siblings(self, path: str, name: str) -> list[str]:
-        """The other files that share a name with this one, since they lie in one directory and
-        their language has it so."""
+        """Return the other files of the directory that share a name with this file, in a language
+        whose directories share names."""
         syntax = syntax_of(path)
         if syntax is None or syntax.modules != "directory":
             return []
@@ -95,14 +95,14 @@ class World:
                 and name in self.facts(text).scopes[""].bindings]
 
     def submodule(self, path: str, name: str) -> str | None:
-        """The file of a module in the package that `path` is the `__init__.py` of."""
+        """Return the file of a module in the package that `path` is the `__init__.py` of."""
         folder, _, last = path.rpartition("/")
         if last not in ("__init__.py", "__init__.pyi"):
             return None
         return self._file(f"{folder}/{name}" if folder else name)
 
     def folder(self, written: str, importer: str) -> str | None:
-        """The directory of a package that has no `__init__.py`, as a file imports it."""
+        """Return the directory of a package without an `__init__.py`, as a file imports it."""
         if syntax_of(importer) is not None:
             return None
         if not written.startswith("."):
@@ -115,7 +115,7 @@ class World:
         return _relative(written, importer)
 
     def in_folder(self, folder: str, name: str) -> str | None:
-        """The file of a module in a directory."""
+        """Return the file of a module in a directory."""
         return self._file(f"{folder}/{name}" if folder else name)
 
     def _file(self, stem: str) -> str | None:
@@ -136,7 +136,7 @@ class World:
         return best[1] if best is not None else None
 
     def _list_modules(self, written: str) -> list[str]:
-        """The files whose dotted names end in this one."""
+        """Return the files whose dotted names end in this name."""
         modules = [module for module in self._stored.modules(written)
                    if module not in self._other and syntax_of(module) is None]
         turned = ".".join(reversed(written.split(".")))
@@ -148,7 +148,8 @@ class World:
         return modules
 
     def _rank(self, path: str, written: str, importer: str) -> tuple[int, int, int, str] | None:
-        """How far a file is from being what an importer means by this name; None: it is not."""
+        """Rank a file as the module that an importer means, the best lowest; None if it cannot be.
+        """
         parts = path.split("/")[:-1]
         if path.rpartition("/")[2].startswith("__init__."):
             parts = parts[:-1]
@@ -162,7 +163,7 @@ class World:
         return 0 if is_usual else 1, -_shared(root, importer), len(path), path
 
     def _beside(self, written: str, importer: str, syntax: Syntax) -> str | None:
-        """The file that is named from where the importer lies; endings may be left out."""
+        """Return the file that an importer names from its directory. Endings may be left out."""
         if not written.startswith("."):
             return None
         stem = posixpath.normpath(posixpath.join(posixpath.dirname(importer), written))
@@ -176,8 +177,8 @@ class World:
         return None
 
     def _directory(self, written: str, importer: str, syntax: Syntax) -> str | None:
-        """A file of the directory that is meant: the one whose path ends in most of the name, and
-        of several the nearest."""
+        """Return a file of the directory that is meant: its path ends in the most parts of the
+        name, and of several it is the nearest."""
         parts = [text for text in written.split(syntax.separator) if text]
         while parts:
             modules = [module for module in self._stored.modules(".".join(parts)) if module not
@@ -190,7 +191,7 @@ class World:
                 return min(modules, key=lambda name: (
                     -_shared(name.rpartition("/")[0], importer), len(name), name))
             if syntax.separator == ".":
-                return None  # a package's name is whole
+                return None  # the name of a package is complete
             parts.pop(0)
         return None
 
@@ -199,7 +200,7 @@ class World:
 
 
 def _relative(written: str, importer: str) -> str | None:
-    """The path, without ending, that a relative import names."""
+    """Return the path, without its ending, that a relative import names."""
     bare = written.lstrip(".")
     parts = importer.split("/")[:-1]
     up = len(written) - len(bare) - 1

@@ -1,7 +1,6 @@
-"""Merging three texts by all that this room has: git, the worker that reads, the rule.
+"""Merging three texts with all that this room has: git, the worker that reads, the rule.
 
-Composes; decides one thing: whatever goes wrong in the merge by region, git's own result comes out,
-with a note that says so.
+Composes. Decides one thing: if the merge by region fails, git's result is returned, with a note.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from coordinator.source.outlines import Outlines
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a merge is told: whom its conflicts name, and how they are marked.
+    """How the conflicts of a merge are labelled and marked.
 
     Attributes:
         style: `merge`, `diff3` or `zdiff3`; None: as git is set up.
@@ -46,7 +45,7 @@ def merge_texts(
     manner = manner or Manner()
     language = language_of(path, ours)
     with GitMerge(manner.marker_size, manner.style, manner.place) as git, asking() as outlines:
-        git.named(manner.ours.told(), manner.base, manner.theirs.told())
+        git.set_labels(manner.ours.line(), manner.base, manner.theirs.line())
         by_lines = git(base, ours, theirs)
         try:
             return merge(

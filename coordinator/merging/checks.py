@@ -1,12 +1,12 @@
-"""What must hold of a merge's result, whoever made it.
+"""Checks of a merge's result, whichever way it was made.
 
-Owns the checks: each compares the result with the three versions that it was made from, and gives a
-sentence for what it found. What was wrong in a version already is no fault of the merge. Pure: the
+Owns the checks. Each compares the result with the three versions that it was made from, and gives a
+sentence for each fault. A fault that a version had already is no fault of the merge. Pure: the
 readings come from the worker.
 
-The first three hold of git's own clean merges, too: git knows lines, and a name that is used on one
-side and gone on the other is on no line that both changed. The others are for merges by region,
-which could do what lines cannot.
+The first three also check git's own clean merges. git knows lines, and a name that one side uses
+and the other removed is on no line that both changed. The other checks are for merges by region,
+which can make errors that a merge by lines cannot.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DEFINITIONS = frozenset({"function", "method", "class", "constants"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a check found: a sentence, and the names that it is about."""
+    """A fault that a check found: a sentence, and the names that it is about."""
 
     why: str
     names: tuple[str, ...] = ()
 
 
 def sound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
-    """What is wrong with a result as text of its language, by any merge.
+    """Find the faults of a result as text of its language, by any merge.
 
     Args:
         versions: base, ours, theirs.
@@ -80,8 +80,8 @@ def _bound(versions: Sequence[Reading], result: Reading) -> list[Fault]:
 def _gone(
     was: PythonNames, gone: PythonNames, using: PythonNames, made: PythonNames,
 ) -> tuple[str, ...]:
-    """Members of classes that one side took away, and that the other uses in more places than
-    before. Not of classes with bases: they may have them from there."""
+    """Find members of classes that one side removed, and that the other uses in more places than
+    before. Classes with bases are left out, because they may inherit the member."""
     matches = []
     for name, made_class in made.classes.items():
         before, without, after = (python_names.classes.get(name) for python_names
@@ -104,7 +104,7 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
     for before, mine, other, made in (
             [_regions(reading) for reading in (base, ours, theirs, result)],
             [_defined(reading) for reading in (base, ours, theirs, result)]):
-        # What each has once, and moved: also where the two came to stand next to each other.
+        # Definitions that each version has once, and that a side moved, even if now adjacent.
         names |= {name for name, count in made.items()
                   if count > 1 and before[name] == mine[name] == other[name] == 1}
     matches = sorted(names)
@@ -114,7 +114,7 @@ def _doubled(base: Reading, ours: Reading, theirs: Reading, result: Reading) -> 
 def _kept_after_all(
     base: Counter[str], ours: Counter[str], theirs: Counter[str], result: Counter[str],
 ) -> list[Fault]:
-    """What one side took out, and the other only moved: by lines it is new where it came to."""
+    """Find definitions that one side removed and the other only moved: to lines, they are new."""
     names = sorted(name for name, count in result.items()
                    if count and base[name] == 1 and {ours[name], theirs[name]} == {0, 1})
     return [Fault(f"{_listed(names)} gone on one side and still there",
@@ -131,8 +131,8 @@ def _defined(reading: Reading) -> Counter[str]:
 
 
 def _named(reading: Reading) -> Counter[str]:
-    """How many of each name there are. Those that stand next to each other count as one: what is
-    overloaded, a property and its setter."""
+    """Count the places of each name. Adjacent definitions of one name count once, such as
+    overloads, or a property and its setter."""
     count: Counter[str] = Counter()
     before = ""
     for region in reading.outline.regions:
@@ -150,14 +150,13 @@ def complete(
     versions: Sequence[bytes], result: bytes, imports: Sequence[Sequence[Item] | None],
     shared: Changes,
 ) -> list[Fault]:
-    """What is wrong with a merge by region: a line that one side added or took out is not so often
-    there as both sides together make it.
+    """Find lines that a merge by region has more or less often than both sides' changes require.
 
     Args:
         versions: base, ours, theirs.
         imports: the items of the four texts, where imports were merged as sets: their lines are
             left out.
-        shared: what both sides changed alike, and which therefore may count once.
+        shared: equal changes of both sides, which therefore may count once.
     """
     counts = []
     for data, items in zip((*versions, result), imports, strict=True):
@@ -179,7 +178,7 @@ def complete(
 
 
 def imported_once(versions: Sequence[Sequence[Item]], result: Sequence[Item]) -> list[Fault]:
-    """What is wrong with a merge by region: a name that each side imports from elsewhere."""
+    """Find names that the result of a merge by region imports from two places."""
     counts = []
     for items in (*versions, result):
         count: Counter[str] = Counter()
@@ -195,8 +194,7 @@ def imported_once(versions: Sequence[Sequence[Item]], result: Sequence[Item]) ->
 
 
 def imports_renamed(versions: Sequence[Sequence[Item]]) -> list[Fault]:
-    """What is wrong with imports that are united: one side brings in something by a name, or from
-    a place, that the other side has renamed."""
+    """Find names that one side newly imports, and whose name or origin the other has renamed."""
     names = taken_away.imports(*([text for item in walk(items) if item.kind in BRINGS
                                   for text in brought_in(item)] for items in versions))
     return [Fault(f"{_listed(names)} newly imported, by what the other side renamed",
@@ -204,19 +202,19 @@ def imports_renamed(versions: Sequence[Sequence[Item]]) -> list[Fault]:
 
 
 def lines_of(data: bytes) -> Counter[bytes]:
-    """How often each line is there, without white space at its ends; only those with words."""
+    """Count each line, without white space at its ends. Lines without words are left out."""
     return Counter(line for raw in data.split(b"\n") if _WORD.search(line := raw.strip()))
 
 
 class Changes:
-    """Lines that both sides added, and that both took out, in one and the same item."""
+    """Lines that both sides added, and that both removed, in the same item."""
 
     def __init__(self) -> None:
         self.added: Counter[bytes] = Counter()
         self.removed: Counter[bytes] = Counter()
 
     def note(self, base: bytes, ours: bytes, theirs: bytes) -> None:
-        """Count what is alike in these changes of one item."""
+        """Count the equal lines in these changes of one item."""
         was = lines_of(base)
         mine, other = lines_of(ours), lines_of(theirs)
         self.added += (mine - was) & (other - was)
@@ -224,8 +222,7 @@ class Changes:
 
 
 def kept(versions: Sequence[Reading], result: Reading) -> list[Fault]:
-    """What is wrong with a merge by region that renamed nothing: a region that should be there is
-    not, or one is that should not."""
+    """Find regions that a merge by region lost, or kept against one side. Renames are excluded."""
     was, mine, other, made = (
         Counter(_NUMBER.sub("", region.name) for region in reading.outline.regions
                 if region.kind != "block") for reading in (*versions, result))

@@ -1,14 +1,15 @@
 """Merging lists of items: a file's, a class's.
 
-Owns which items are in the result, in which order, and how many blank lines stand between them.
-What becomes of one item that both sides changed is `leaves`' business.
+Owns which items are in the result, their order, and the number of blank lines between them. The
+merge of one item that both sides changed is `leaves`' business.
 
-**The rule.** Items are matched over the three versions. What one side changed, moved, renamed,
-added or deleted is taken. What both changed is merged inside; what one deleted and the other
-changed is in conflict. The side that moved items gives the order; where both did, differently, the
-whole list is in conflict. What the other side added stands behind what it stood behind there; of
-two additions at one place ours is first. Two additions whose order counts (statements, annotated
-fields) are in conflict. Pure. """
+**The rule.** Items are matched over the three versions. An item that one side changed, moved,
+renamed, added or deleted is taken from it. An item that both changed is merged inside; an item that
+one deleted and the other changed is in conflict. The side that moved items gives the order; if both
+did, differently, the whole list is in conflict. An addition of the other side keeps the item that
+it follows there; of two additions at one place ours is first. Two additions whose order matters
+(statements, annotated fields) are in conflict. Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +20,23 @@ from dataclasses import dataclass, field
 
 from coordinator.merging import leaves
 from coordinator.merging.checks import Changes
-from coordinator.merging.items import Item, bound_by, told_apart
+from coordinator.merging.items import Item, bound_by, distinguish_keys
 from coordinator.merging.matching import RENAMED_MIN, pairs, renamed
 from coordinator.merging.model import Clash, LineMerge, Segments
 
 BASE, OURS, THEIRS = 0, 1, 2
-#: Kinds that only bring names in.
+#: Kinds of items that only import names.
 _BRINGS = leaves.BRINGS
 _WORDS = re.compile(rb"\w+")
-#: Lists of more items, with more of one text and no name, or with more pairs of texts to compare,
-#: are not merged.
+#: Lists with more items, equal nameless texts, or pairs of texts to compare are not merged.
 ITEMS_MAX, ALIKE_MAX, COMPARED_MAX = 5_000, 100, 2_000
-#: What both sides took away was renamed by one of them if so much of it is left.
+#: The least likeness of an item that both sides removed to the item that it was renamed to.
 GONE_MIN = 0.75
 
 
 @dataclass(slots=True)
 class Slot:
-    """One item over the three versions, by its positions there, and what becomes of it."""
+    """One item over the three versions: its positions there, and its merged text."""
 
     at: list[int | None]
     segments: Segments = field(default_factory=list)
@@ -45,11 +45,11 @@ class Slot:
 
 @dataclass(slots=True)
 class Notes:
-    """What the checks afterwards should know."""
+    """Notes of the merge for the checks afterwards."""
 
     renames: list[tuple[str, str]] = field(default_factory=list)
     imports: bool = False
-    #: Whether additions are put behind what they need from the other side.
+    #: Whether additions are put behind the items that they need from the other side.
     settles: bool = False
     shared: Changes = field(default_factory=Changes)
 
@@ -57,13 +57,13 @@ class Notes:
 def merge(
     versions: Sequence[Sequence[Item]], lines: LineMerge, notes: Notes, name: str,
 ) -> Segments | None:
-    """The merged list; None where it cannot be said what belongs to what.
+    """Merge lists of items; None if their items cannot be matched or ordered.
 
     Args:
         versions: base, ours, theirs; each begins with its head.
         name: the region's, for conflicts.
     """
-    return _Merging(told_apart(versions), lines, notes, name).merge()
+    return _Merging(distinguish_keys(versions), lines, notes, name).merge()
 
 
 class _Merging:
@@ -76,7 +76,7 @@ class _Merging:
         self._name = name
         self._slots: list[Slot] = []
         self._compared = 0
-        #: Of each version: position -> slot.
+        #: For each version: position -> slot.
         self._of: list[list[int]] = [[-1] * len(items) for items in versions]
 
     def merge(self) -> Segments | None:
@@ -95,7 +95,7 @@ class _Merging:
         return None if position is None else self._versions[version][position]
 
     def _too_many(self) -> bool:
-        """Whether matching would take too long: whoever merges waits for it."""
+        """Whether matching would take too long. The caller waits for it."""
         for version in self._versions:
             alike = Counter(item.text.strip() for item in version if not item.key)
             if len(version) > ITEMS_MAX or max(alike.values(), default=0) > ALIKE_MAX:
@@ -103,7 +103,7 @@ class _Merging:
         return False
 
     def _match(self) -> bool:
-        """Find the slots. False where there was too much to compare."""
+        """Find the slots. False if there was too much to compare."""
         base, ours, theirs = self._versions
         to_ours, to_theirs = pairs(base, ours), pairs(base, theirs)
         self._renames(to_ours, to_theirs, OURS)
@@ -126,7 +126,7 @@ class _Merging:
         return self._compared <= COMPARED_MAX
 
     def _at_one_place(self, mine: int, other: int) -> bool:
-        """Whether what both sides added, of one text and without a name, is one addition."""
+        """Whether equal additions of both sides, without a name, are one addition."""
         if (self._versions[OURS][mine].text.strip()
                 != self._versions[THEIRS][other].text.strip()):
             return False
@@ -143,7 +143,7 @@ class _Merging:
         self._slots.append(Slot(at))
 
     def _renames(self, mine: dict[int, int], other: dict[int, int], version: int) -> None:
-        """Find what a side gave another name, where the other side changed it: else there is
+        """Find items that a side renamed and the other side changed. Without a change there is
         nothing to merge."""
         base, side = self._versions[BASE], self._versions[version]
         far = self._versions[OURS + THEIRS - version]
@@ -169,7 +169,7 @@ class _Merging:
         return renamed(item, candidates, least) if self._compared <= COMPARED_MAX else None
 
     def _both_gone(self, to_ours: dict[int, int], to_theirs: dict[int, int]) -> None:
-        """Find what both sides took away, and one of them only gave another name."""
+        """Find items that seem removed on both sides, and that one of them only renamed."""
         base, ours, theirs = self._versions
         for position, item in enumerate(base):
             if position in to_ours or position in to_theirs or not item.key or item.kind in _BRINGS:
@@ -183,8 +183,8 @@ class _Merging:
                     self._notes.renames.append((item.name, side[new[number]].name))
 
     def _rewritten(self) -> bool:
-        """Whether both sides took away a statement without a name, and one put another in its
-        place: that may be the same one, changed past knowing."""
+        """Whether both sides removed a statement without a name, and a side put another in its
+        place. It may be the same statement, changed beyond recognition."""
         gone: set[int] = set()
         before = -1
         for n in self._of[BASE]:
@@ -232,12 +232,12 @@ class _Merging:
                                    theirs.text if theirs else b"")]
 
     def _order(self) -> list[int] | None:
-        """The slots of the result, in order."""
+        """Return the slots of the result, in order."""
         kept = {n for n, slot in enumerate(self._slots) if slot.kept}
         common = {n for n in kept if None not in self._slots[n].at}
         spine = self._spine(common)
         if spine is None:
-            # The order of imports is taken from one side, if the rest allows it.
+            # The order of imports is taken from one side, if the other items allow it.
             spine = self._spine({n for n in common if not self._imports(n)})
         if spine is None:
             return None
@@ -246,7 +246,7 @@ class _Merging:
         return sorted(order, key=lambda n: self._kind(n) == "tail")
 
     def _put_in(self, order: list[int], kept: set[int], side: int) -> None:
-        """Put what only this side has behind what it stands behind there."""
+        """Insert each item that only this side has behind its predecessor there."""
         placed = set(order)
         last = -1
         for n in self._of[side]:
@@ -265,7 +265,7 @@ class _Merging:
             last = position
 
     def _spine(self, among: set[int]) -> int | None:
-        """The side that gives the order; None where both moved some of these, differently."""
+        """Return the side that gives the order; None if both moved some of these differently."""
         base, ours, theirs = ([n for n in one if n in among] for one in self._of)
         if ours == base:
             return THEIRS if theirs != base else OURS
@@ -284,8 +284,8 @@ class _Merging:
         return at[BASE] is None and at[version] is not None and at[3 - version] is None
 
     def _settled(self, order: list[int]) -> list[int]:
-        """With what one side added behind what it needs, where only the other side brought that:
-        neither can have meant an order of the two."""
+        """Move each addition of one side behind the items that it needs, if only the other side
+        brought them. Neither side can have meant an order of the two."""
         result = list(order)
         brought = {
             version: {n: names for n in order if (names := self._brought(n, version))}
@@ -307,7 +307,7 @@ class _Merging:
         return result
 
     def _brought(self, n: int, version: int) -> set[str]:
-        """The names that the other side binds in this item, and this side does not."""
+        """Return the names that only the other side binds in this item."""
         other = self._item(self._slots[n], 3 - version)
         own = self._item(self._slots[n], version)
         if other is None or other.kind == "block":
@@ -315,7 +315,7 @@ class _Merging:
         return bound_by(other) - (bound_by(own) if own is not None else set())
 
     def _unordered(self, order: list[int]) -> list[int]:
-        """Put in conflict what both sides added at one place, where the order counts."""
+        """Put additions of both sides at one place in conflict, if their order matters."""
         result: list[int] = []
         run: list[int] = []
         for n in [*order, None]:
@@ -346,8 +346,8 @@ class _Merging:
     def _needed_first(
         self, sides: Sequence[list[int]], items: Sequence[Sequence[Item]],
     ) -> list[int]:
-        """What both sides added at one place: ours first, but what one of them needs before it.
-        Each side's own order stays."""
+        """Order the additions of both sides at one place: ours first, but an item comes after the
+        item that it needs. Each side's own order stays."""
         queues = [list(zip(side, item, strict=True)) for side,
                   item in zip(sides, items, strict=True)]
         result: list[int] = []
@@ -367,7 +367,7 @@ class _Merging:
         return result
 
     def _blank(self, n: int, following: int) -> bytes:
-        """The blank lines between two items: as in a version where the two are neighbours."""
+        """Return the blank lines between two items, as in a version with them as neighbours."""
         base, ours, theirs = (
             items[position].blank if position is not None and then == position + 1 else None
             for items, position, then in zip(self._versions, self._slots[n].at,
@@ -382,11 +382,11 @@ class _Merging:
         return self._blank_apart(n, following)
 
     def _blank_apart(self, n: int, following: int) -> bytes:
-        """The same of two that are neighbours in no version."""
+        """Return the blank lines between two items that are neighbours in no version."""
         if self._kind(n) == "head":
             return max((items[0].blank for items in self._versions if len(items) > 1), key=len)
         new = self._slots[following].at
-        for version in (OURS, THEIRS):  # as it was put behind something else
+        for version in (OURS, THEIRS):  # as it followed another item
             then = new[version]
             if new[BASE] is None and then is not None and then > 0:
                 return self._versions[version][then - 1].blank
@@ -400,17 +400,17 @@ class _Merging:
 
 
 def _runs_at_once(item: Item) -> bool:
-    """Whether what it uses has to be there when it is read."""
+    """Whether its names must exist when it is read."""
     return (item.kind not in (*_BRINGS, "function", "method", "first", "comment")
             or item.text.lstrip().startswith(b"@"))
 
 
 def _needs(item: Item, others: Sequence[tuple[int, Item]]) -> bool:
-    """Whether a text speaks of what one of these defines."""
+    """Whether a text mentions a name that one of these items defines."""
     names = {item.key[2:].partition("#")[0] for _, item in others if item.key[:2] in ("r:", "a:")}
     return any(word.decode("utf-8", "replace") in names for word in _WORDS.findall(item.text))
 
 
 def _rank(item: Item) -> int:
-    """What must stand before what: a docstring, what is to be imported first, all else."""
+    """Rank an item by its place: a docstring, imports that must come first, all others."""
     return 2 if item.kind != "first" else int(item.key != "<text>")

@@ -1,13 +1,11 @@
-"""What plain git runs for a file that both sides changed: `merge.coord.driver` (`installing`).
+"""The program that git runs for a file changed on both sides: `merge.coord.driver` (`installing`).
 
 Called as `python -P -m coordinator.merging.driver BASE OURS THEIRS MARKER_SIZE PATH [LABELS]`, in
 the directory that git merges in. Writes the result into OURS, as git wants it, and ends with
-`CLEAN` or `CONFLICT`. With whatever else it ends, a fault of ours or of the machine's, OURS is as
-it was, and the line that git was given merges by `git merge-file` itself: nothing becomes worse
-than without.
+`CLEAN` or `CONFLICT`. After a fault of ours or of the machine it ends with another code. OURS is
+then unchanged, and the command in git's settings runs `git merge-file`, as without coord.
 
-What the project says of merging a file in its own `.gitattributes` stands above coord: union, none
-at all, a driver of its own.
+The project's own `.gitattributes` take precedence over coord: union, no merge, another driver.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from pathlib import Path
 
 from coordinator.files.git import TIMEOUT_S
 
-#: Exit codes that no other failure of a process gives.
+#: Exit codes that no failure of a process gives.
 CLEAN, CONFLICT = 40, 41
 _ATTRIBUTES = ".gitattributes"
 
 
 def main(arguments: list[str]) -> int:
-    """Merge; the exit code. Raises whatever goes wrong: the caller falls back to git."""
+    """Merge, and return the exit code. Raises any failure: the caller falls back to git."""
     base, ours, theirs, size, path = arguments[:5]
     text = project_says(path)
     if text not in ("unspecified", "set", "text", "coord"):
@@ -60,7 +58,7 @@ def _line(text: str) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write git's temporary file in one step: half a result must not pass for one."""
+    """Write git's temporary file in one step, so that half a result never looks like a result."""
     with tempfile.NamedTemporaryFile(
             dir=path.parent, prefix=".merge_file_coord", delete=False) as new:
         new.write(data)
@@ -73,8 +71,8 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def project_says(path: str) -> str:
-    """What the project's own `.gitattributes` say of merging this file: git's word for it,
-    without what stands in this clone's own attributes, which is what called us."""
+    """Ask git how the project's own `.gitattributes` merge this file. The attributes of this clone
+    are left out, because they called this driver."""
     folders = [Path(), *list(Path(path).parents)[-2::-1]]
     if not any(_speaks(folder / _ATTRIBUTES) for folder in folders):
         return "unspecified"
@@ -104,7 +102,7 @@ def _speaks(file: Path) -> bool:
 def _as_the_project_says(text: str, arguments: list[str]) -> int:
     base, ours, theirs, size, path = arguments
     if text in ("unset", "binary"):
-        return CONFLICT  # ours is left as it is; git tells of the conflict
+        return CONFLICT  # ours stays as it is, and git reports the conflict
     if text == "union":
         done = subprocess.run(
             ["git", "merge-file", "-p", "-q", "--union", ours, base, theirs], check=True,

@@ -1,7 +1,6 @@
-"""git's merge by lines, asked of git itself: the edge that `merge` is handed.
+"""git's merge by lines, run by git itself: the edge that `merge` gets as an argument.
 
-Runs `git merge-file` on files of its own in a temporary folder. Decides nothing, and touches no
-file of anybody else.
+Runs `git merge-file` on files of its own in a temporary folder. Decides nothing, touches no other.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from coordinator.files.git import TIMEOUT_S
 from coordinator.merging.model import Lines
 
 MARKER_SIZE = 7
-#: git tells at most so many conflicts by its exit code; more is a failure.
+#: The most conflicts that git can report by its exit code. A greater code is a failure.
 CONFLICTS_MAX = 127
 STYLES = ("merge", "diff3", "zdiff3")
 
 
 class GitFailed(Exception):
-    """git would not merge: what it said."""
+    """git did not merge. The message is git's."""
 
 
 class GitMerge:
-    """`git merge-file`, with its settings; a folder of its own until `close` or the end of `with`.
+    """`git merge-file`, with its settings. It has a folder until `close` or the end of `with`.
 
     Args:
         marker_size: how many signs a marker has.
@@ -44,7 +43,7 @@ class GitMerge:
 
     @property
     def shows_base(self) -> bool:
-        """Whether the base stands between the markers, too."""
+        """Whether the markers also show the base."""
         if self._style is None:
             text = subprocess.run(
                 ["git", "config", "merge.conflictStyle"], cwd=self._place, capture_output=True,
@@ -64,17 +63,17 @@ class GitMerge:
         self.close()
 
     def close(self) -> None:
-        """Take the folder away."""
+        """Remove the folder."""
         self._folder.cleanup()
 
-    def named(self, ours: str, base: str, theirs: str) -> None:
-        """What stands behind markers where a call says nothing else."""
+    def set_labels(self, ours: str, base: str, theirs: str) -> None:
+        """Set the labels of markers for calls without labels."""
         self._default = (ours, base, theirs)
 
     def __call__(
         self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str] | None = None,
     ) -> Lines:
-        """git's merge of three texts.
+        """Let git merge three texts.
 
         Raises:
             GitFailed: it would not: not text, or git could not be run.

@@ -1,10 +1,10 @@
-"""git's settings that make it merge by region: put in, and taken out without a trace.
+"""git's settings that make it merge by region: install and remove them without a trace.
 
 Owns `merge.coord.*` in git's configuration and a few marked lines in the attributes of this clone
 (`info/attributes`, shared by its worktrees) or of this user, never the project's own
-`.gitattributes`. What else stands in those files is left byte by byte.
+`.gitattributes`. All other lines of those files are left byte by byte.
 
-The line that git runs falls back to `git merge-file`, also where coord, or its Python, is gone.
+The command that git runs falls back to `git merge-file`, even if coord or its Python is gone.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from coordinator.words.wrong_values import in_words
 NAME = "coord: git's own merge first, then by the regions of the file"
 _KEYS = ("name", "driver", "recursive")
 _SAYS = ": merge by region; `coord merge-driver remove` takes these lines out\n"
-#: The second form stands after a last line that had no end, and takes that end away again.
+#: The second form follows a last line that had no end. Removing it removes the line end again.
 _BEGIN, _BEGIN_JOINED, _END = "# >>> coord" + _SAYS, "\n# +>> coord" + _SAYS, "# <<< coord\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the settings go: into one repository, or into what git knows of the user."""
+    """The target of the settings: one repository, or git's settings of the user."""
 
     directory: Path
     for_user: bool
 
     @property
     def scope(self) -> str:
-        """`git config`'s word for it."""
+        """Return `git config`'s option for it."""
         return "--global" if self.for_user else "--local"
 
     def attributes(self) -> Path:
-        """The file of attributes.
+        """Return the file of attributes.
 
         Raises:
             Refusal: INVALID: no repository here.
@@ -62,7 +62,7 @@ class Place:
         return Path(home) / "git" / "attributes"
 
     def git(self, *words: str) -> str:
-        """What git prints, without the last line's end; empty where it says no."""
+        """Return git's output, without the last line's end; empty if git fails."""
         try:
             done = subprocess.run(["git", *words], cwd=self.directory, capture_output=True,
                                   check=False, stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
@@ -72,10 +72,10 @@ class Place:
         return os.fsdecode(done.stdout).removesuffix("\n") if done.returncode == 0 else ""
 
     def must(self, *words: str) -> None:
-        """Let git do something.
+        """Run a git command that has to succeed.
 
         Raises:
-            Refusal: STORAGE, with what git said.
+            Refusal: STORAGE, with git's message.
         """
         done = subprocess.run(["git", *words], cwd=self.directory, capture_output=True, check=False,
                               stdin=subprocess.DEVNULL, timeout=TIMEOUT_S)
@@ -87,19 +87,19 @@ class Place:
 
 
 def command(python: str = sys.executable) -> str:
-    """The line that git runs. git quotes what it puts in for `%P` and what follows it."""
+    """Return the command that git runs. git quotes the values of `%P` and what follows it."""
     run = shlex.quote(python).replace("%", "%%")
     return (
         f"{run} -P -m coordinator.merging.driver %O %A %B %L %P %S %X %Y; case $? in "
         f"{CLEAN}) exit 0;; {CONFLICT}) exit 1;; esac; "
         "git merge-file -q --marker-size=%L -L ours -L base -L theirs %A %O %B; s=$?; "
-        # What is no text stays ours and in conflict, as git itself has it.
+        # A file that is no text stays ours and in conflict, as in git itself.
         "if [ $s -gt 127 ]; then exit 1; fi; exit $s"
     )
 
 
 def install(place: Path, *, for_user: bool) -> list[str]:
-    """Put the settings in; what was changed, a sentence each. Empty if all was there.
+    """Install the settings, and return a sentence for each change. Empty if all were there.
 
     Raises:
         Refusal: INVALID, STORAGE.
@@ -119,7 +119,7 @@ def install(place: Path, *, for_user: bool) -> list[str]:
 
 
 def remove(place: Path, *, for_user: bool) -> list[str]:
-    """Take the settings out; what was changed, a sentence each. Empty if there were none.
+    """Remove the settings, and return a sentence for each change. Empty if there were none.
 
     Raises:
         Refusal: INVALID, STORAGE.
@@ -133,7 +133,7 @@ def remove(place: Path, *, for_user: bool) -> list[str]:
     if names:
         if set(names.split("\n")) <= {f"merge.coord.{key}" for key in _KEYS}:
             where.must("config", where.scope, "--remove-section", "merge.coord")
-        else:  # somebody has added to it
+        else:  # a person has added to it
             for key in _KEYS:
                 where.git("config", where.scope, "--unset-all", f"merge.coord.{key}")
         result.append(f"git config {where.scope}: merge.coord is out of it")
@@ -143,13 +143,13 @@ def remove(place: Path, *, for_user: bool) -> list[str]:
 
 
 def _without_empty(file: Path) -> None:
-    """A configuration with nothing in it is, to git, the same as none."""
+    """Delete an empty configuration. To git it is the same as none."""
     if file.is_file() and not file.is_symlink() and not file.stat().st_size:
         file.unlink()
 
 
 def _change(path: Path, lines: str) -> bool:
-    """Put these lines between the marks, or take the marks out; whether anything changed.
+    """Put these lines between the marks, or remove the marks. Return whether anything changed.
 
     Raises:
         Refusal: STORAGE.
@@ -166,7 +166,7 @@ def _change(path: Path, lines: str) -> bool:
         after = head + (begin + lines + _END if lines else "") + tail
         if after == before:
             return False
-        if not after:  # to git the same as none, which is what there was
+        if not after:  # to git an empty file is the same as none, and there was none
             path.unlink()
             return True
         path.parent.mkdir(parents=True, exist_ok=True)

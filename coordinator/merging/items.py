@@ -1,11 +1,11 @@
 """A file as a merge sees it: items one after the other, some with items of their own.
 
 Owns the step from bytes and a `Reading` to items. An item is a region, or a statement or comment
-that is in none, with what is attached above it; the blank lines below it are kept apart. A file and
-a class are lists of items, the first of which is their head (what comes before all others), the
-last perhaps their tail (a closing brace).
+outside regions, with the comments attached above it. The blank lines below it are kept apart. A
+file and a class are lists of items. The first is their head, which precedes all others. The last
+may be their tail, such as a closing brace.
 
-Pure. Where items do not begin on lines of their own, there are none: the text is merged by lines.
+Pure. If items do not begin on lines of their own, there are none: the text is merged by lines.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from itertools import pairwise
 from coordinator.regions.outline import Region
 from coordinator.regions.reading import Body, Piece, Reading
 
-#: What a person calls a file's own part.
+#: A person's name for a file's own part.
 FILE = "<file>"
-#: Languages in which the order of what a class declares counts for whoever uses it.
+#: Languages in which the order of a class's declarations matters to its users.
 _ORDERED_MEMBERS = frozenset({"c", "cpp", "go", "rust"})
 _BLANK_END = re.compile(rb"(?:[ \t\r\f\v]*\n)*[ \t\r\f\v]*\Z")
 _NUMBER = re.compile(r"#\d+\Z")
 _ANNOTATED = re.compile(rb"\s*\w+\s*:")
-#: Classes whose annotated fields may be given by position.
+#: Classes whose annotated fields may be passed by position.
 _POSITIONAL = re.compile(
     rb"^\s*@|\b(?:NamedTuple|Struct|Structure|Tuple|Row|Record)\b", re.MULTILINE)
 _BRACED = re.compile(rb"[{(]")
@@ -41,14 +41,14 @@ class Item:
     """One item.
 
     Attributes:
-        key: what it is known by in all three versions; empty if only by its text.
+        key: its identity in all three versions; empty if only its text identifies it.
         kind: of a region, or `import` (Python's), `include` (others'), `comment`, `text`,
-            `statement`, `attribute`, `head`, `tail`; `first` is what nothing may come before but
-            the head.
+            `statement`, `attribute`, `head`, `tail`; `first` is an item that only the head may
+            precede.
         text: its bytes, without the blank lines below; ends with a line's end, unless empty.
         blank: these blank lines.
-        name: what a person calls it.
-        parts: where in `text` a function itself and its body begin.
+        name: a person's name for it.
+        parts: the beginnings of a function itself and of its body in `text`.
         items: its own items, if it has any; together they are `text`.
     """
 
@@ -62,13 +62,13 @@ class Item:
 
     @property
     def ordered(self) -> bool:
-        """Whether what it does may depend on what stands before it."""
+        """Whether its effect may depend on the items before it."""
         return self.kind == "statement" or (self.kind == "attribute" and self.parts == (0, 0))
 
 
 @dataclass(slots=True)
 class _Cut:
-    """Where an item begins, and which."""
+    """The bounds of an item, and its identity."""
 
     first: int
     last: int
@@ -85,22 +85,22 @@ class _Node:
 
 
 def items(data: bytes, reading: Reading) -> tuple[Item, ...] | None:
-    """The items of a file; None where it is not divided.
+    """Return the items of a file; None if it is not divided.
 
     Args:
-        data: what `reading` was made from. Its last line should have an end.
+        data: the bytes of `reading`. Its last line should have an end.
     """
     if reading.outline.note:
         return None
     return _Making(data, reading).file()
 
 
-def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
-    """The same versions, with no name that means another item in one than in the others.
+def distinguish_keys(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
+    """Return the versions with keys that mean the same item in each of them.
 
-    Where one of them imports from one place in several statements, these are known by their whole
-    text; where a name stands in several places, and not in as many of each version, those are known
-    by what they are like, and their order counts.
+    If a version imports from one place in several statements, these are identified by their whole
+    text. If a name occurs in several places, and not equally often in each version, its items are
+    matched by likeness, and their order matters.
     """
     counts = [Counter(item.key.partition("#")[0] for item in version) for version in versions]
     several = {name for count in counts for name, times in count.items() if name and times > 1}
@@ -112,7 +112,7 @@ def told_apart(versions: Sequence[Sequence[Item]]) -> list[tuple[Item, ...]]:
 
 
 def _rename(item: Item, several: set[str], uneven: set[str]) -> Item:
-    """The item by its text, if its name stands in `several` places, or `uneven` ones."""
+    """Return the item identified by its text, if its name is in `several` places, or `uneven`."""
     name = item.key.partition("#")[0]
     if name not in several:
         return item
@@ -123,7 +123,7 @@ def _rename(item: Item, several: set[str], uneven: set[str]) -> Item:
 
 
 def bound_by(item: Item) -> set[str]:
-    """The names that a definition, an assignment or an import of Python binds."""
+    """Return the names that a definition, an assignment or an import of Python binds."""
     if item.key[:2] in ("r:", "a:"):
         return {item.key[2:].partition("#")[0]}
     if not item.key.startswith("i:"):
@@ -135,7 +135,7 @@ def bound_by(item: Item) -> set[str]:
 
 
 def walk(all_: Iterable[Item]) -> Iterator[Item]:
-    """All items, those of items too."""
+    """Yield all items, with the items inside items."""
     for item in all_:
         yield item
         if item.items is not None:
@@ -143,8 +143,8 @@ def walk(all_: Iterable[Item]) -> Iterator[Item]:
 
 
 def _unwrap(own: list[Piece], members: list[_Node]) -> tuple[list[Piece], list[_Node]]:
-    """The pieces without what wraps all, an include guard or the braces of JSON; else the regions
-    without those that are within a piece."""
+    """Return the pieces without a piece that wraps all, such as an include guard or the braces of
+    JSON. Without such a piece, return the regions that are not inside a piece."""
     starts = [node.region.start for node in members]
     around = [piece for piece in own
               if bisect_left(starts, piece.end) > bisect_right(starts, piece.start)]
@@ -157,7 +157,7 @@ def _unwrap(own: list[Piece], members: list[_Node]) -> tuple[list[Piece], list[_
 
 
 def _place(own: Iterable[Piece], members: Sequence[_Node]) -> Iterator[tuple[Piece, bool, bool]]:
-    """Each piece, whether it is in a region, and whether one stands before it."""
+    """Yield each piece, whether it is in a region, and whether a region precedes it."""
     position = 0
     for piece in own:
         while position < len(members) and members[position].region.end <= piece.start:
@@ -190,11 +190,11 @@ class _Making:
         self, first: int, last: int, members: list[_Node], name: str, prefix: str,
         within: int,
     ) -> tuple[Item, ...] | None:
-        """The items between two bytes; None where they are not on lines of their own."""
+        """Return the items between two bytes; None if they are not on lines of their own."""
         cuts = self._cuts(first, members, prefix, within)
         if cuts is None or (within >= 0 and not cuts):
             return None
-        begin = self._of_head(cuts)
+        begin = self._count_head(cuts)
         begins = [cut.first for cut in cuts[begin:]]
         head_end = begins[0] if begins else last
         tail_from = last
@@ -209,11 +209,11 @@ class _Making:
                     for item in made]
         if tail_from < last:
             made.append(self._plain("<tail>", "tail", tail_from, last, name))
-        return _numbered(made)
+        return _number(made)
 
-    def _of_head(self, cuts: list[_Cut]) -> int:
-        """How many comments belong to the head: those before all else. Mark a docstring, and what
-        else must stand right behind the head."""
+    def _count_head(self, cuts: list[_Cut]) -> int:
+        """Count the comments of the head: those before everything else. Mark a docstring, and other
+        items that must follow the head directly."""
         begin = next((n for n, cut in enumerate(cuts) if cut.kind != "comment"), 0)
         if self._language == "python":
             if cuts and cuts[begin].kind == "text":
@@ -227,7 +227,7 @@ class _Making:
     def _cuts(
         self, first: int, members: list[_Node], prefix: str, within: int,
     ) -> list[_Cut] | None:
-        """Where items begin, in order."""
+        """Return the bounds of the items, in order."""
         own, members = _unwrap([piece for piece in self._pieces if piece.within == within], members)
         if any(self._data[self._line_start(node.region.start):node.region.start].strip()
                for node in members):
@@ -246,7 +246,7 @@ class _Making:
     def _cut_pieces(
         self, own: Sequence[Piece], members: Sequence[_Node], first: int,
     ) -> tuple[list[_Cut], list[Piece]]:
-        """Where items begin that are in no region; and texts that tell of what stands before
+        """Return the bounds of items outside regions, and the texts that describe the item before
         them."""
         cuts: list[_Cut] = []
         joins: list[Piece] = []
@@ -262,7 +262,7 @@ class _Making:
                 joins.append(piece)
                 continue
             if start < first or self._data[start:piece.start].strip():
-                continue  # it goes on with what stands before it
+                continue  # it continues the item before it
             begin = start if lead is None else lead
             if piece.kind == "comment" and self._leads(piece, led):
                 lead = begin
@@ -273,9 +273,9 @@ class _Making:
         return cuts, joins
 
     def _leads(self, piece: Piece, led: set[int]) -> bool:
-        """Whether a comment belongs to what begins below it, at one of these bytes. (A licence, an
-        interpreter, an encoding are the file's.)"""
-        return not self._opens(piece) and self._follows(piece.end) in led
+        """Whether a comment belongs to the item that begins below it, at one of these bytes. A
+        licence, an interpreter and an encoding belong to the file."""
+        return not self._opens(piece) and self._find_next_line(piece.end) in led
 
     def _cut_region(self, node: _Node, prefix: str) -> _Cut:
         region = node.region
@@ -284,7 +284,7 @@ class _Making:
                     region.kind, region.name, node)
 
     def _opens(self, piece: Piece) -> bool:
-        """Whether a comment is of the block that a file begins with."""
+        """Whether a comment is in the block at the beginning of the file."""
         return piece.within < 0 and not _NO_COMMENT.search(self._data, 0, piece.start)
 
     def _cut(self, piece: Piece, begin: int) -> _Cut:
@@ -294,7 +294,7 @@ class _Making:
             plain = b"\n" not in text and not _BRACED.search(text)
             if self._language == "python":
                 key = "i:" + self._imported(text)
-            elif plain:  # else it is known by what it is like, for its names may be others
+            elif plain:  # otherwise it is matched by likeness, for its names may differ
                 key, kind = "i:" + self._imported(text), "include"
             else:
                 kind = "include"
@@ -323,7 +323,7 @@ class _Making:
             return replace(made, parts=(0, 0)) if ordered else made
         made = self._plain(cut.key, cut.kind, cut.first, until, cut.name)
         if self._data[node.region.end:until].strip():
-            return made  # something goes on behind it that is in no region
+            return made  # text outside all regions follows on its last line
         end = cut.first + len(made.text)
         found_body = self._body_between(cut.first, end)
         if node.members or cut.kind == "class":
@@ -338,7 +338,7 @@ class _Making:
         return made
 
     def _body_between(self, first: int, last: int) -> Body | None:
-        """The outermost body of what begins after `first` and ends before `last`."""
+        """Return the outermost body that begins after `first` and ends before `last`."""
         for position in range(bisect_left(self._starts, first), len(self._bodies)):
             body = self._bodies[position]
             if body.start >= last:
@@ -348,7 +348,7 @@ class _Making:
         return None
 
     def _body(self, found_body: Body) -> int:
-        """Where the lines of a body begin; before the function, if it has none of its own."""
+        """Return the beginning of a body's lines; -1 if it has no lines of its own."""
         if self._data[found_body.body:found_body.body + 1] == b"{":
             return self._line_end(found_body.body, len(self._data))
         body = self._line_start(found_body.body)
@@ -356,14 +356,14 @@ class _Making:
 
     def _plain(self, key: str, kind: str, first: int, last: int, name: str) -> Item:
         raw = self._data[first:last]
-        text, blank = apart(raw)
+        text, blank = split_blank(raw)
         return Item(key, kind, text, blank, name)
 
     def _text_end(self, first: int, last: int) -> int:
         return first + len(self._data[first:last].rstrip())
 
-    def _follows(self, position: int) -> int | None:
-        """Where the next line begins, if it is not blank."""
+    def _find_next_line(self, position: int) -> int | None:
+        """Return the beginning of the next line, if it is not blank."""
         begin = self._line_end(position, len(self._data))
         line = self._data[begin:self._data.find(b"\n", begin) + 1 or None]
         if self._data[position:begin].strip() or not line.strip():
@@ -380,8 +380,8 @@ class _Making:
         return most if found < 0 else min(found + 1, most)
 
 
-def apart(raw: bytes) -> tuple[bytes, bytes]:
-    """A text, and the blank lines at its end."""
+def split_blank(raw: bytes) -> tuple[bytes, bytes]:
+    """Split a text into its lines and the blank lines at its end."""
     body = raw.rstrip()
     if not body:
         return b"", raw
@@ -395,8 +395,8 @@ def _annotated(text: bytes) -> bool:
     return bool(_ANNOTATED.match(line))
 
 
-def _numbered(made: list[Item]) -> tuple[Item, ...]:
-    """With those of one name next to each other made one, and the others told apart."""
+def _number(made: list[Item]) -> tuple[Item, ...]:
+    """Join adjacent items of one name, and number the others of that name."""
     joined: list[Item] = []
     for item in made:
         before = joined[-1] if joined else None

@@ -1,8 +1,8 @@
 """Merging one item that is on both sides.
 
 Owns the ways that are tried, in this order: one side left it as it was; its own items, if it has
-any; names that are imported, as a set; git's merge by lines; of a function, what is attached to it,
-its signature and its body each by itself. What none of them decides is a conflict. Pure.
+any; imported names, as a set; git's merge by lines; a function's lead, signature and body, each by
+itself. If none of them decides, it is a conflict. Pure.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _FROM = re.compile(rb"from[ \t]+([.\w]+)[ \t]+import[ \t]*(?=[\w(])")
 _COMMENT = re.compile(rb"#(?:!|[ \t]|\Z)|//|/\*|\*")
-#: Kinds of items that bring in names from elsewhere.
+#: Kinds of items that import names.
 BRINGS = ("import", "include")
 _NAMES = re.compile(rb"[\w\s,]*")
 _GUARDED = re.compile(rb"[ \t]+(?:from[ \t]+[.\w]+[ \t]+)?import[ \t]+[\w., \t]+")
-#: Where an import would grow longer than this (characters), it gets a line for each name.
+#: A longer import (characters) gets a line for each name.
 LINE_MAX = 88
 
 
 class Container(Protocol):
-    """`containers.merge`, which calls this module and is handed in."""
+    """`containers.merge`. It calls this module, so it is passed as an argument."""
 
     def __call__(
         self, versions: Sequence[Sequence[Item]], lines: LineMerge, notes: Notes, name: str,
@@ -41,7 +41,7 @@ def both(
     base: Item | None, ours: Item, theirs: Item, lines: LineMerge, notes: Notes,
     container: Container,
 ) -> Segments:
-    """The merged text of one item.
+    """Merge one item.
 
     Args:
         base: None where both sides have added it.
@@ -97,7 +97,8 @@ def _both_changed(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Seg
 
 
 def _taken_away(base: Item, ours: Item, theirs: Item) -> list[str]:
-    """What one side took away and the other newly uses. (Prose has words, no names.)"""
+    """Return the names that one side removed and the other newly uses. Prose has words, no names.
+    """
     if ours.kind in BRINGS:
         return taken_away.imports(*map(brought_in, (base, ours, theirs)))
     if ours.kind == "section":
@@ -106,7 +107,7 @@ def _taken_away(base: Item, ours: Item, theirs: Item) -> list[str]:
 
 
 def _in_parts(base: Item, ours: Item, theirs: Item, lines: LineMerge) -> Segments:
-    """A function's lead, signature and body, each merged by itself."""
+    """Merge a function's lead, signature and body, each by itself."""
     result: Segments = []
     cut = [_parts(item) for item in (base, ours, theirs)]
     for what, (was, mine, other) in zip(
@@ -144,8 +145,8 @@ class _Import:
 
 
 def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
-    """`from x import a, b` with the names that either side added, without those that either took
-    out; None where it is written in a way that this would lose something of."""
+    """Merge `from x import a, b`: add the names that either side added, without those that either
+    removed. None if its form would lose a part."""
     if not ours.key.startswith("i:") or not theirs.key.startswith("i:"):
         return None
     before = _list_names(base)
@@ -166,7 +167,7 @@ def imported(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
 
 
 def _list_names(base: Item | None) -> list[bytes] | None:
-    """The names that an import had, if it was there; None: it is written in another way."""
+    """Return the earlier names of an import, empty without one; None for another form."""
     if base is None:
         return []
     parsed = _import(base.text)
@@ -174,14 +175,15 @@ def _list_names(base: Item | None) -> list[bytes] | None:
 
 
 def _join(before: list[bytes], mine: list[bytes], other: list[bytes]) -> list[bytes]:
-    """What either side has, without what either took out of what was there before."""
+    """Return the names of either side, without earlier names that one removed."""
     gone = {name for name in before if name not in mine or name not in other}
     names = [name for name in mine if name not in gone]
     return names + [name for name in other if name not in gone and name not in names]
 
 
 def brought_in(item: Item) -> list[bytes]:
-    """What an import brings in: a text for each name, with where it is from; else for each line."""
+    """Return a text for each imported name, with its origin. For any other form, return its lines.
+    """
     parsed = _import(item.text)
     if parsed is None:
         return [line for other_line in item.text.splitlines()
@@ -217,7 +219,7 @@ def _folded(name: bytes) -> bytes:
 
 
 def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
-    """In the way of the side that has more lines."""
+    """Write the import in the form of the side that has more lines."""
     like = max((mine, other), key=lambda other_import: other_import.text.count(b"\n"))
     head = b"from " + like.where + b" import "
     flat = head + (b"(%s)" if like.enclosed else b"%s") % b", ".join(names)
@@ -228,7 +230,7 @@ def _written(mine: _Import, other: _Import, names: list[bytes]) -> bytes:
 
 
 def guarded(base: Item | None, ours: Item, theirs: Item) -> bytes | None:
-    """An `if` around nothing but imports, a line each: those lines as a set. None for others."""
+    """Merge an `if` around nothing but imports, a line each, as a set of lines. None for others."""
     was = _guard(base.text) if base is not None else None
     mine, other = _guard(ours.text), _guard(theirs.text)
     if mine is None or other is None or (base is not None and was is None) or mine[0] != other[0]:

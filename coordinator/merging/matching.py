@@ -1,7 +1,7 @@
-"""Which items of two versions are one and the same.
+"""Matching the items of two versions.
 
-Known by name where they have one; else by their text, by what stands around them, by likeness.
-Pure; decides nothing about what is to be kept.
+Items are matched by name if they have one, otherwise by their text, their neighbours and their
+likeness. Pure. It does not decide what is kept.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from difflib import SequenceMatcher
 
 from coordinator.merging.items import Item
 
-#: What was renamed has at least so much of its text left; what only changed, so much.
+#: The least likeness of a renamed item to its earlier text, and that of a changed item.
 RENAMED_MIN, CHANGED_MIN = 0.6, 0.5
-#: Longer texts (words) are compared by which words they have, in any order.
+#: Longer texts (words) are compared by their words, in any order.
 WORDS_MAX = 3000
 _WORDS = re.compile(rb"\w+|[^\w\s]")
 
 
 def likeness(data: bytes, other: bytes) -> float:
-    """How much two texts have in common: 0 nothing, 1 all."""
+    """Return how much two texts have in common, from 0 to 1."""
     a, b = _WORDS.findall(data), _WORDS.findall(other)
     if not a or not b:
         return float(a == b)
@@ -34,13 +34,13 @@ def likeness(data: bytes, other: bytes) -> float:
 
 
 def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
-    """Positions in `base` -> positions in `side` of what is the same item, without renames."""
+    """Match positions in `base` to positions in `side` of the same item, without renames."""
     result: dict[int, int] = {}
     named = {item.key: index for index, item in enumerate(side) if item.key}
     for position, item in enumerate(base):
         if item.key and item.key in named:
             result[position] = named[item.key]
-    mine, theirs = list(map(_tell, base)), list(map(_tell, side))
+    mine, theirs = list(map(_identify, base)), list(map(_identify, side))
     taken = set(result.values())
     for block in SequenceMatcher(None, mine, theirs, autojunk=False).get_matching_blocks():
         for step in range(block.size):
@@ -48,20 +48,20 @@ def pairs(base: Sequence[Item], side: Sequence[Item]) -> dict[int, int]:
             if a not in result and b not in taken and not base[a].key and not side[b].key:
                 result[a] = b
                 taken.add(b)
-    _by_text(base, side, result, taken)
-    _between(base, side, result, taken)
+    _match_texts(base, side, result, taken)
+    _match_between(base, side, result, taken)
     return result
 
 
-def _tell(item: Item) -> str | bytes:
-    """What an item is known by."""
+def _identify(item: Item) -> str | bytes:
+    """Return the identity of an item: its key, otherwise its text."""
     return item.key or item.text.strip()
 
 
-def _by_text(
+def _match_texts(
     base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
-    """What moved and has no name: its text is there once on both sides."""
+    """Match moved items without a name: their text is there once on both sides."""
     left: dict[bytes, list[int]] = {}
     right: dict[bytes, list[int]] = {}
     for position, item in enumerate(base):
@@ -76,10 +76,10 @@ def _by_text(
             taken.add(right[text][0])
 
 
-def _between(
+def _match_between(
     base: Sequence[Item], side: Sequence[Item], matches: dict[int, int], taken: set[int],
 ) -> None:
-    """What has no name and changed: it is like what stands between the same neighbours."""
+    """Match changed items without a name: each is like an item between the same neighbours."""
     free: list[int] = []
     for position in range(len(base) + 1):
         if position < len(base) and position not in matches:
@@ -106,7 +106,7 @@ def _between(
 
 
 def renamed(item: Item, candidates: Sequence[Item], least: float = RENAMED_MIN) -> int | None:
-    """Which of these an item has become; None if none of them, or if it could be two."""
+    """Return the candidate that an item was renamed to; None if none fits, or two could."""
     scored = sorted(
         ((likeness(item.text, other.text), position) for position, other in enumerate(candidates)
          if other.kind == item.kind and (other.items is None) == (item.items is None)),

@@ -1,13 +1,14 @@
-"""The act: three versions of a file, and git's merge of them, to one.
+"""The decision: from three versions of a file, and git's merge of them, to one.
 
-Owns the order in which things are tried. git's own merge comes first. Where it is clean and sound
-it is the result. Else the regions are merged, by `containers`, and that is the result where it is
-sound and complete. Else there are conflicts: those of the merge by region where it has fewer and
-the rest of it is sound; those that git marked; and where git marked none, around what is wrong.
+Owns the order of attempts. git's own merge comes first. If it is clean and sound, it is the result.
+Otherwise `containers` merges the regions, and their merge is the result if it is sound and
+complete. Otherwise there are conflicts: those of the merge by region if it has fewer and the rest
+of it is sound; otherwise those that git marked; and if git marked none, around the faults.
 
-Pure but for what is handed in: git's merge by lines, and the reading of bytes (in a process of its
-own). Line ends, a byte order mark, and whether the last line has an end are merged as what they
-are, each by itself, so that no line differs for these alone. """
+Pure except for its arguments: git's merge by lines, and the reading of bytes in a process of its
+own. Line ends, a byte order mark, and whether the last line has an end are merged apart, so that no
+line differs by these alone.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from coordinator.merging.model import Clash, LineMerge, Lines, Merged, Read, Seg
 from coordinator.regions.outline import FILE_BYTES_MAX
 from coordinator.regions.reading import Reading
 
-#: Languages in which the rest of a file may be read as a part of something that is not closed.
+#: Languages in which the rest of a file may be read as a part of a text that is not closed.
 DATA = frozenset({"json", "toml", "yaml"})
 _BOM = b"\xef\xbb\xbf"
-#: As git has it: a NUL among the first bytes (that many) makes a file no text.
+#: As in git, a NUL among so many first bytes makes a file binary.
 _BINARY_BYTES = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a file is written, apart from what is in it."""
+    """The form of a file, apart from its text."""
 
     bom: bool
     crlf: bool
@@ -46,9 +47,9 @@ def merge(
 
     Args:
         git: git's own merge of the three, with its markers.
-        lines: the same act for parts of them.
-        read: what the merge asks of a text's bytes.
-        sides: whom conflicts name: ours, theirs.
+        lines: git's merge, for parts of them.
+        read: reads the facts of a text's bytes.
+        sides: the names in conflicts: ours, theirs.
     """
     taken = _take_side(base, ours, theirs)
     if taken is not None:
@@ -72,14 +73,14 @@ def merge(
     if merged.by == "regions":
         return replace(merged, notes=notes)
     if faults:
-        return _marked(git.data, versions, faults, lines, read, sides, notes)
+        return _mark_faults(git.data, versions, faults, lines, read, sides, notes)
     if 0 < merged.markers <= git.conflicts:
         return replace(merged, notes=notes)
     return replace(own, conflicts=merged.conflicts, notes=notes)
 
 
 def _take_side(base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """The side that is the merge, if one left the file as it was, or both did the same."""
+    """Return the side that is the merge, if one left the file as it was, or both did the same."""
     if ours == base:
         return theirs
     return ours if theirs in (base, ours) else None
@@ -90,7 +91,7 @@ def _is_no_text(version: bytes) -> bool:
 
 
 def _say_unread(readings: Sequence[Reading]) -> str:
-    """Which of three versions cannot all be read, so that a merge of them could not be either."""
+    """Say which versions cannot be read, and so their merge cannot; otherwise empty."""
     language = readings[0].outline.language
     if language in DATA and len({reading.outline.broken for reading in readings}) > 1:
         return "not all three can be read"
@@ -132,8 +133,8 @@ class _Regions:
             ]
 
     def merge(self) -> Merged:
-        """Clean, or with conflicts and their markers, or `conflict` without markers: nothing can
-        be said of the file."""
+        """Return a clean merge, or conflicts with markers. `conflict` without markers means that
+        the regions cannot be merged."""
         if not self._uniform:
             return Merged(b"", "conflict", notes=("its lines do not all end alike",))
         made = [items(text, reading)
@@ -196,15 +197,15 @@ def _resolved(segments: Segments, side: str) -> bytes:
 
 
 def render(segments: Segments, lines: LineMerge, sides: tuple[Side, Side]) -> tuple[bytes, int]:
-    """The text with markers around what is in conflict, and how many conflicts are marked."""
+    """Return the text with markers around the conflicts, and the number of marked conflicts."""
     result: list[bytes] = []
     count = 0
     for clash in segments:
         if isinstance(clash, bytes):
             result.append(clash)
             continue
-        labels = (f"{sides[0].told()}: {clash.name}", f"base: {clash.name}",
-                  f"{sides[1].told()}: {clash.name}: {clash.why}")
+        labels = (f"{sides[0].line()}: {clash.name}", f"base: {clash.name}",
+                  f"{sides[1].line()}: {clash.name}: {clash.why}")
         merged = lines(clash.base, clash.ours, clash.theirs, labels)
         if merged.conflicts:
             result.append(merged.data)
@@ -225,11 +226,11 @@ def _by_hand(clash: Clash, lines: LineMerge, labels: tuple[str, str, str]) -> by
     return b"".join(result)
 
 
-def _marked(
+def _mark_faults(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], lines: LineMerge, read: Read,
     sides: tuple[Side, Side], notes: tuple[str, ...],
 ) -> Merged:
-    """git's clean result with markers around what a check found wrong in it."""
+    """Mark the faults that a check found in git's clean result."""
     why = faults[0].why
     form = _form(data)
     segments = _blame_items(data, versions, faults, read)
@@ -242,14 +243,14 @@ def _marked(
     ended = [version if version.endswith(b"\n") or not version else version + b"\n" for version
              in versions]
     text = _by_hand(Clash(FILE, why, *ended), lines,
-                    (sides[0].told(), "base", f"{sides[1].told()}: {why}"))
+                    (sides[0].line(), "base", f"{sides[1].line()}: {why}"))
     return Merged(text, "conflict", (Clash(FILE, why, *versions),), 1, notes)
 
 
 def _blame_items(
     data: bytes, versions: Sequence[bytes], faults: Sequence[Fault], read: Read,
 ) -> Segments | None:
-    """The items of a result, those in conflict that faults name; None where that cannot be told."""
+    """Return the items of a result, with conflicts where faults name one; None if unknown."""
     words = [name for fault in faults for name in fault.names]
     if not words or None in map(_form, (*versions, data)):
         return None
@@ -262,18 +263,18 @@ def _blame_items(
         listed.append(made)
     pattern = re.compile("|".join(rf"(?<!\w){re.escape(_last(word))}(?!\w)" for word in words)
                          .encode())
-    return _blamed(listed, pattern, faults[0].why)
+    return _mark_blamed(listed, pattern, faults[0].why)
 
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _blamed(
+def _mark_blamed(
     listed: Sequence[Sequence[Item]], pattern: re.Pattern[bytes], why: str,
 ) -> Segments | None:
-    """The items of a result, those in conflict that have one of these names in them and that are
-    not the same on both sides; None if there are none."""
+    """Return the items of a result. Items with one of these names that differ between the sides
+    become conflicts. None if there are none."""
     by_name = [{item.key or item.text: item for item in other_items} for other_items in listed[:3]]
     segments: Segments = []
     found = False
@@ -291,7 +292,7 @@ def _blamed(
 
 
 def _form(data: bytes) -> _Form | None:
-    """How a file is written; None if its lines do not all end alike."""
+    """Return the form of a file; None if its lines do not all end alike."""
     crlf, all_ = data.count(b"\r\n"), data.count(b"\n")
     if crlf not in (0, all_):
         return None

@@ -1,4 +1,4 @@
-"""The types of what goes into a merge by region, and of what comes out of it.
+"""The types of the input and the output of a merge by region.
 
 These types know no git, no grammar and no file.
 """
@@ -26,7 +26,7 @@ class Side:
     label: str
     intent: str = ""
 
-    def told(self) -> str:
+    def line(self) -> str:
         """Return one line with the label, and with the intent in brackets if there is one."""
         return " ".join(f"{self.label} ({self.intent})".split()) if self.intent else self.label
 
@@ -69,7 +69,7 @@ class LineMerge(Protocol):
 
     @property
     def shows_base(self) -> bool:
-        """Whether the base text stands between the markers, too."""
+        """Whether the markers also show the base text."""
 
     def __call__(
         self, base: bytes, ours: bytes, theirs: bytes, labels: tuple[str, str, str] | None = None,

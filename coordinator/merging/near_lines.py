@@ -1,11 +1,11 @@
-"""Merging lines that git calls too near each other: pure, and tried where git's has conflicts.
+"""Merging lines that git calls too near each other, tried after git's merge had conflicts. Pure.
 
-git puts in conflict what both sides changed on neighbouring lines, for it knows nothing of what the
-lines are. Inside of one body it is enough that no line is changed by both. Still a conflict: what
-overlaps; what both put at one place, unless these are elements of a list, each on lines of its own,
-which no order binds; and where a side put many lines in the place of others, next to a change of
-the other side: there nobody can say what stands in whose place. But where one side did all that the
-other did, and more (a fix that was carried over to a line of work that went on), its text is taken.
+git knows nothing of the meaning of lines, so it puts changes of neighbouring lines in conflict.
+Inside one body it is enough that no line is changed by both. These stay conflicts: overlapping
+changes; two additions at one place, unless they are elements of an unordered list, each on lines of
+its own; and many lines in the place of others, next to a change of the other side, because their
+correspondence is unknown. But if one side made all changes of the other, and more, its text is
+taken: a fix was carried over to a line of work that continued.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from difflib import SequenceMatcher
 
 #: Longer texts (lines) are left to git.
 LINES_MAX = 1500
-#: A line that says something of its own.
+#: A line with a word.
 _TELLS = re.compile(rb"\w{3}")
 _BULLET = re.compile(rb"([ \t]*)[*+-][ \t]+\S")
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """Lines `first` to `last` of the base give way to these."""
+    """A replacement of lines `first` to `last` of the base."""
 
     first: int
     last: int
@@ -33,13 +33,13 @@ class _Change:
 
     @property
     def even(self) -> bool:
-        """Whether it changes lines one for one, or only puts some in, or only takes some out."""
+        """Whether it changes lines one for one, or only adds some, or only removes some."""
         return (not self.lines or self.first == self.last
                 or len(self.lines) == self.last - self.first)
 
 
 def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> bytes | None:
-    """The merged text; None where it stays a conflict.
+    """Merge the lines; None if they stay a conflict.
 
     Args:
         listed: whether points of a list (Markdown's) may be put at one place by both.
@@ -56,8 +56,8 @@ def merged(base: bytes, ours: bytes, theirs: bytes, *, listed: bool = False) -> 
             if mine[0] == other[0]:
                 other.pop(0)
                 continue
-            if _together(mine[0], other[0], listed) is None:
-                until, text = _more(was, mine, other)
+            if _join(mine[0], other[0], listed) is None:
+                until, text = _find_wider(was, mine, other)
                 if text is None or min(mine[0].first, other[0].first) < position:
                     return None
                 result += was[position:min(mine[0].first, other[0].first)]
@@ -89,8 +89,8 @@ def _before(change: _Change, other: _Change) -> bool:
     return (change.first, change.last) <= (other.first, other.last)
 
 
-def _together(change: _Change, other: _Change, listed: bool) -> bool | None:
-    """None if these two are in conflict."""
+def _join(change: _Change, other: _Change, listed: bool) -> bool | None:
+    """Return True if these two changes can be joined; None if they are in conflict."""
     first, second = (change, other) if _before(change, other) else (other, change)
     if first.last < second.first:
         return True
@@ -101,10 +101,10 @@ def _together(change: _Change, other: _Change, listed: bool) -> bool | None:
     return True if first.even and second.even and first.lines and second.lines else None
 
 
-def _more(was: Sequence[bytes], mine: Sequence[_Change],
-          other: Sequence[_Change]) -> tuple[int, list[bytes] | None]:
-    """Where changes that meet each other end, and the text of the side that did all there that the
-    other did; None where neither did."""
+def _find_wider(was: Sequence[bytes], mine: Sequence[_Change],
+                other: Sequence[_Change]) -> tuple[int, list[bytes] | None]:
+    """Return the end of changes that meet each other, and the text of the side that made all
+    changes of the other there. The text is None if neither did."""
     first = min(mine[0].first, other[0].first)
     until = max(mine[0].last, other[0].last)
     while True:
@@ -117,7 +117,7 @@ def _more(was: Sequence[bytes], mine: Sequence[_Change],
     texts = [_applied(was, [change for change in side if change.first <= until], first, until)
              for side in (mine, other)]
     for some, all_ in (texts, texts[::-1]):
-        if _has(base, some, all_):
+        if _contains(base, some, all_):
             return until, all_
     return until, None
 
@@ -132,9 +132,9 @@ def _applied(was: Sequence[bytes], changes: Sequence[_Change], first: int,
     return [*result, *was[first:until]]
 
 
-def _has(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
-    """Whether `more` has what was put in for `some`, each run of lines in one piece, and nothing of
-    what was taken out for it. What was only taken out says nothing of what should be there."""
+def _contains(base: Sequence[bytes], some: Sequence[bytes], more: Sequence[bytes]) -> bool:
+    """Whether `more` has the lines that `some` added, each run of lines in one piece, and none of
+    the lines that it removed. A mere removal says nothing about what should be there."""
     is_said = False
     there = Counter(data.strip() for data in more)
     kept = Counter(data.strip() for data in some)
@@ -159,7 +159,7 @@ def _position(lines: Sequence[bytes], run: Sequence[bytes], position: int) -> in
 
 
 def _points(lines: Sequence[bytes]) -> bytes:
-    """How these lines are indented and marked, if they are whole points of a list; else empty."""
+    """Return the indent and mark of these lines, if they are points of a list; otherwise empty."""
     match = _BULLET.match(lines[0]) if lines else None
     if match is None or not lines[-1].endswith(b"\n"):
         return b""

@@ -1,4 +1,4 @@
-"""What one side took away and the other newly uses: the two fit line by line, and cannot work.
+"""Names that one side removed and the other newly uses: the two fit line by line, and cannot work.
 
 Asked only where lines alone would not decide: neighbouring lines of one body, and united imports.
 Knows words, no language. Pure.
@@ -13,9 +13,9 @@ from itertools import pairwise
 
 _NAME = re.compile(rb"[^\W\d]\w+")
 _NUMBER = re.compile(rb"(?<![\w.])\d[\d_]+(?:\.\d+)?(?!\w)")
-#: Comments, and texts in quotes: what they say is no use of a name.
+#: Comments, and texts in quotes: their words are no uses of names.
 _SAID = re.compile(rb"#[^\n]*|//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
-#: What begins and joins statements, in one language or another.
+#: Words that begin and join statements, in any of the languages.
 _KEYWORDS = frozenset(
     b"and as assert async await begin bool break case catch char class const continue def default "
     b"defer del do double elif else elsif end enum except export extends false False final finally "
@@ -29,8 +29,8 @@ _PART = re.compile(rb"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 
 
 def names(base: bytes, ours: bytes, theirs: bytes) -> list[str]:
-    """Names of which one side has left none, and of which the other has more than there were; and
-    numbers that both sides put in, as who mends one fault in two ways does."""
+    """Find names that one side removed everywhere, and that the other uses more often than before;
+    and numbers that both sides added, as two fixes of one fault do."""
     was, *sides = (Counter(_used(text)) for text in (base, ours, theirs))
     matches = {name for gone, using in (sides, sides[::-1]) for name, count in was.items()
                if not gone[name] and using[name] > count}
@@ -44,8 +44,8 @@ def _used(text: bytes) -> list[bytes]:
 
 
 def imports(base: Iterable[bytes], ours: Iterable[bytes], theirs: Iterable[bytes]) -> list[str]:
-    """What one side brings in under names, or from a place, that the other has renamed for all the
-    rest. Each of these is a text that says what is imported."""
+    """Find imports that one side adds by names, or from a place, that the other has renamed in all
+    its imports. Each argument is a text for each import."""
     was, mine, other = set(base), set(ours), set(theirs)
     matches: set[bytes] = set()
     for renaming, adding in ((mine, other), (other, mine)):
@@ -58,6 +58,6 @@ def imports(base: Iterable[bytes], ours: Iterable[bytes], theirs: Iterable[bytes
 
 
 def _parts(text: bytes) -> set[tuple[bytes, ...]]:
-    """The words of a text, each alone and with the next."""
+    """Return the words of a text, each alone and with the next."""
     words = _PART.findall(text)
     return {(word,) for word in words} | set(pairwise(words))

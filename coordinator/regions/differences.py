@@ -1,7 +1,7 @@
-"""Which regions differ between two contents of one file. Pure: it is handed their outlines.
+"""The regions that differ between two contents of one file. Pure: it gets their outlines.
 
-Blank lines are no difference: they belong to the region above them by the rule, and whoever adds a
-function below another has not changed that one. Nor is a comma between two members of JSON.
+Blank lines are no difference: by the rule they belong to the region above them, and an added
+function does not change the one above. Nor is a comma between two members of JSON.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from coordinator.words.resource_names import HEADER
 
 def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
             in_order: bool = True, header: bool = True) -> list[str] | None:
-    """The names of the regions that were changed, added or removed, in the order of the new
-    content; those that are gone stand last.
+    """Return the names of the regions that were changed, added or removed, in the order of the new
+    content, the removed ones last.
 
-    None: it is no change of single regions. One of the two is not divided, the new one cannot be
-    read where the old one could, the code between the definitions differs (order counts there), or
-    (`in_order`) what is left stands in another order. Without `header`, the code between the
-    definitions may differ, and is not named.
+    None if single regions do not describe the change: a content is not divided, the new one cannot
+    be read although the old one could, the code between the definitions differs (its order
+    matters), or (`in_order`) the remaining regions are in another order. Without `header`, the code
+    between the definitions may differ, and is not named.
     """
     if not _is_readable(old, new):
         return None
@@ -38,13 +38,13 @@ def changed(old: Outline, before: bytes, new: Outline, after: bytes, *,
 
 
 def _is_readable(old: Outline, new: Outline) -> bool:
-    """Whether both are divided, and the new one is read as far as the old one was."""
+    """Whether both are divided, and the new one is as readable as the old one."""
     return (not old.note and not new.note and old.language == new.language
             and (old.broken or not new.broken))
 
 
 def _is_in_order(was: Mapping[str, Region], now: Mapping[str, Region]) -> bool:
-    """Whether what is left stands in the same order."""
+    """Whether the remaining regions are in the same order."""
     return [name for name in was if name in now] == [name for name in now if name in was]
 
 
@@ -58,7 +58,7 @@ def _is_same(old: Outline, was: Region, before: bytes, new: Outline, now: Region
         return True
     if was.name != HEADER and len(was.spans) == len(now.spans):
         return False
-    # (Of JSON that has got its first member, or lost its only one, the brackets stay.)
+    # A JSON region that got its first member, or lost its only one, keeps its brackets.
     signs = _signs(old, was, before)
     return signs is not None and signs == _signs(new, now, after)
 
@@ -72,7 +72,7 @@ def _own(outline: Outline, region: Region, data: bytes) -> list[bytes]:
 
 
 def _signs(outline: Outline, region: Region, data: bytes) -> bytes | None:
-    """Of a part of JSON that may have members: what is in none of them, whatever is between."""
+    """Return the tokens of a JSON region outside its members; None in other languages."""
     if outline.language != "json":
         return None
     return json_commas.signs(b" ".join(data[start:end] for start, end in region.spans))

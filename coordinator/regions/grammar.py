@@ -1,7 +1,7 @@
 """Grammars and queries, compiled when they are first needed, and kept.
 
-The only module that loads grammars. They are native code: a fault in one ends its process. So they
-run in the worker (`coordinator.source`), in benchmarks and in tests.
+The only module that loads grammars. They are native code: a fault in a grammar ends its process. So
+they run in the worker (`coordinator.source`), in benchmarks and in tests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Grammar(NamedTuple):
 
 @cache
 def load(language: str) -> Grammar:
-    """The grammar of a row of the table, and the query of its regions.
+    """Load the grammar of a row of the table, and the query of its regions.
 
     Raises:
         ImportError: its wheel is missing, or not for this interpreter.
@@ -51,7 +51,7 @@ def load(language: str) -> Grammar:
 
 @cache
 def load_meaning(language: str) -> Query:
-    """The query of a language's meaning.
+    """Load the query of a language's meaning.
 
     Raises:
         ImportError: as `load`.
@@ -62,8 +62,8 @@ def load_meaning(language: str) -> Query:
 
 
 def _native(package: str) -> ModuleType:
-    """The native half of a grammar's package. The other half reads in much of Python's library,
-    for queries that nobody here asks it for.
+    """Load the native half of a grammar's package. The other half imports much of Python's library,
+    for queries that are never asked for here.
 
     Raises:
         ImportError
@@ -71,7 +71,7 @@ def _native(package: str) -> ModuleType:
     spec = PathFinder.find_spec(package)
     folders = spec.submodule_search_locations if spec is not None else None
     binding = PathFinder.find_spec(f"{package}._binding", folders) if folders else None
-    if binding is None or binding.loader is None:  # it is built in another way
+    if binding is None or binding.loader is None:  # the package is built in another way
         return importlib.import_module(package)
     module = module_from_spec(binding)
     binding.loader.exec_module(module)
@@ -79,12 +79,12 @@ def _native(package: str) -> ModuleType:
 
 
 def parse(data: bytes, language: str) -> Tree:
-    """The bare parse."""
+    """Parse the bytes, and nothing more."""
     return load(language).parser.parse(data)
 
 
 def match_regions(root: Node, language: str) -> list[tuple[int, Captures]]:
-    """What the query of its regions finds: the number of the pattern, and what it captured."""
+    """Return the matches of its regions' query: the number of each pattern, and its captures."""
     _, _, anywhere, top = load(language)
     cursor = QueryCursor(top)
     cursor.set_max_start_depth(0)
@@ -93,5 +93,5 @@ def match_regions(root: Node, language: str) -> list[tuple[int, Captures]]:
 
 
 def match_meaning(root: Node, language: str) -> list[Captures]:
-    """What the query of its meaning finds."""
+    """Return the matches of the query of its meaning."""
     return [captures for _, captures in QueryCursor(load_meaning(language)).matches(root)]

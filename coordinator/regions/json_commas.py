@@ -1,8 +1,8 @@
-"""The commas of JSON, which stand between two members and belong to neither.
+"""The commas of JSON. They separate two members and belong to neither.
 
-Whoever adds a member behind another writes a comma behind that one, and has not changed it. So what
-members are is compared without the comma behind them, and where one was put in or taken out, the
-commas around it follow. Pure; knows comments, as many such files have them.
+An author who adds a member behind another writes a comma behind that one, and has not changed it.
+So members are compared without the comma behind them. If a member is added or removed, the commas
+around it follow. Pure; knows comments, as many such files have them.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections import deque
 from collections.abc import Iterator
 from itertools import pairwise
 
-#: A string, one that is not closed, a comment, a sign, or what else stands together.
+#: A token: a string, an unclosed string, a comment, a punctuation character, or other characters.
 _TOKEN = re.compile(
     rb'"(?:[^"\\\n]|\\[^\n])*+"|(?P<open>"(?:[^"\\\n]|\\[^\n])*+)|//[^\n]*+'
     rb'|/\*.*?(?:\*/|\Z)|[{}\[\],:]|[^\s{}\[\],:"/]++|/', re.DOTALL)
 _OPENS, _CLOSES, _COMMA = (b"{", b"["), (b"}", b"]"), b","
-#: Signs that stand alone in no JSON: a string that is not closed, what is no comment.
+#: Tokens that are not JSON: a string that is not closed, a slash that begins no comment.
 _NONE = (b'"', b"/")
 
 
 def bare(text: bytes) -> bytes:
-    """A member's text without the comma behind it."""
+    """Return a member's text without the comma behind it."""
     for last, position in deque(_tokens(text), 1) if b"," in text else ():
         return text[:position] + text[position + 1:] if last == _COMMA else text
     return text
 
 
 def mended(data: bytes) -> bytes:
-    """With a comma between two members that have none between them, and without one that stands
-    before no member, or behind none. What is no JSON at all stays as it is."""
+    """Add the missing commas between members, and remove commas before the first or behind the
+    last. A text that is not JSON stays as it is."""
     position, result, tokens = 0, [], list(_tokens(data))
     if any(token in _NONE for token, _ in tokens):
         return data
@@ -48,8 +48,8 @@ def mended(data: bytes) -> bytes:
 
 
 def ended(data: bytes) -> bytes:
-    """With a comma behind each last member that stands on other lines than what closes behind it:
-    so members can be added and taken out by lines, each for itself."""
+    """Add a comma behind each last member that is on another line than its closing bracket. So
+    members can be added and removed by lines, each by itself."""
     position, result = 0, []
     for (part, start), (two, next_start) in pairwise([(b"", 0), *_tokens(data)]):
         end = start + len(part)
@@ -60,13 +60,14 @@ def ended(data: bytes) -> bytes:
 
 
 def signs(text: bytes) -> bytes:
-    """What a text says, but for white space, comments, and a comma behind it."""
+    """Return the tokens of a text, without white space, comments, and a comma behind it."""
     return b" ".join(token for token, _ in _tokens(bare(text)))
 
 
 def put_in(text: bytes, member: bytes, end: bytes) -> tuple[int, bytes] | None:
-    """Where a member comes last in an object whose closing bracket is not on a line of its own, or
-    that has none, and what has to be written there; `end`: of a line. None: this is no object."""
+    """Return the place of a new last member in an object, and the bytes to write there. Only for an
+    object without members, or with its closing bracket on a member's line. `end` is a line end.
+    None if the text is no object."""
     tokens = list(_tokens(bare(text)))
     if len(tokens) < 2 or tokens[-1][0] != b"}":
         return None
@@ -82,14 +83,14 @@ def _indent(text: bytes) -> bytes:
 
 
 def _tokens(data: bytes) -> Iterator[tuple[bytes, int]]:
-    """Each with where it begins, but comments."""
+    """Yield each token with its position, without comments."""
     for match in _TOKEN.finditer(data):
         if not match[0].startswith((b"//", b"/*")):
             yield b'"' if match["open"] else match[0], match.start()
 
 
 def _ends(token: bytes) -> bool:
-    """Whether a value, or a name, ends with it."""
+    """Whether a value, or a name, ends with this token."""
     return token in _CLOSES or _is_word(token)
 
 

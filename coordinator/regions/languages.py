@@ -1,6 +1,6 @@
-"""Which language a file is in, and how that is read: the table `languages.toml`.
+"""The language of a file, and how it is read: the table `languages.toml`.
 
-Owns reading the table. Loads no grammar: that is `grammar`'s business, in a process of its own.
+Owns reading the table. It loads no grammar: `grammar` does, in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ENV = re.compile(rb"#![^\n]*/env[ \t]+(?:-\S+[ \t]+)*([A-Za-z][A-Za-z_+-]*)")
 
 
 class Syntax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How meaning stands in a language; the fields are told in the table."""
+    """How code of a language expresses meaning. The table explains the fields."""
 
     queries: tuple[str, ...]
     modules: str
@@ -40,7 +40,7 @@ class Syntax(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of the table; its fields are told there."""
+    """One row of the table, which explains its fields."""
 
     name: str
     files: tuple[str, ...]
@@ -53,20 +53,19 @@ class Language(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def languages() -> dict[str, Language]:
-    """All rows by their names, in the table's order."""
+    """Return all rows by their names, in the table's order."""
     fields = toml_tables.read((_HERE / "languages.toml").read_bytes())
     rows = msgspec.convert(fields["language"], list[Language])
     return {row.name: row for row in rows}
 
 
 def read_queries(files: tuple[str, ...]) -> str:
-    """The text of these files below queries/, one after the other."""
+    """Return the joined text of these files below queries/."""
     return "\n".join((_HERE / "queries" / file).read_text("utf-8") for file in files)
 
 
 def language_of(path: str, data: bytes = b"") -> str | None:
-    """The language of a file, by its name, else by the first line of its bytes; None if no row
-    has it."""
+    """Return the language of a file by its name, or by its first line; None if no row has it."""
     name = path.rpartition("/")[2]
     for folded in (name, name.lower()):
         for row in languages().values():
@@ -80,7 +79,7 @@ def language_of(path: str, data: bytes = b"") -> str | None:
 
 
 def syntax_of(path: str) -> Syntax | None:
-    """How meaning stands in a file, by its name; None: it is Python, or its meaning is not read."""
+    """Return the syntax of a file by its name; None for Python, or if its meaning is not read."""
     is_python = path.endswith((".py", ".pyi"))
     return None if is_python else _syntax_by_ending(path.rpartition(".")[2])
 
@@ -92,11 +91,11 @@ def _syntax_by_ending(ending: str) -> Syntax | None:
 
 
 def has_meaning(path: str) -> bool:
-    """Whether meaning is read of such files. (Of Python's stubs it is not.)"""
+    """Whether the meaning of such files is read. Python's stubs are left out."""
     return path.endswith(".py") or syntax_of(path) is not None
 
 
 def group(path: str) -> str:
-    """What the languages have in common whose files may name each other."""
+    """Return the group of languages whose files may name each other."""
     syntax = syntax_of(path)
     return "python" if syntax is None else syntax.queries[0]

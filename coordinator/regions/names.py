@@ -1,10 +1,10 @@
-"""Names of regions: how what a file calls a thing is written behind `path::`.
+"""Names of regions: how a file's definition is written behind `path::`.
 
-Owns the one escaping, and the numbering of what has one name. A name is parts joined by dots
-(`words.resource_names`). In a part, these stand as `%` and two hexadecimal digits for each byte of
-UTF-8: `.` `/` `:` `#` `%` `<` `>` `\\`, and what cannot be printed. So a dot always separates, `#`
-is always a number, and angle brackets are always ours. White space is one blank. A part longer than
-`PART_BYTES_MAX` is cut and ends in `~` and eight signs of its hash. An empty one is `%`.
+Owns the only escaping, and the numbering of equal names. A name is parts joined by dots
+(`words.resource_names`). In a part, `.` `/` `:` `#` `%` `<` `>` `\\`, and unprintable characters
+become `%` and two hexadecimal digits for each byte of UTF-8. So a dot always separates, `#` is
+always a number, and angle brackets are always ours. White space becomes one blank. A part longer
+than `PART_BYTES_MAX` is cut and ends in `~` and eight digits of its hash. An empty one is `%`.
 
 Pure text; knows no files and no grammars.
 """
@@ -19,13 +19,13 @@ from collections.abc import Iterable, Sequence
 
 from coordinator.words.resource_names import HEADER
 
-#: One part of a name may be so long (bytes of UTF-8, escaped).
+#: The longest part of a name (bytes of UTF-8, escaped).
 PART_BYTES_MAX = 120
-#: Of what a file calls a thing, so many bytes are looked at; of the rest, the hash.
+#: How many bytes of a raw name are kept. The others become a hash.
 RAW_BYTES_MAX = 2000
-#: A name that a file itself writes in parts (`a.b.c`) keeps so many of them.
+#: How many parts of a dotted name (`a.b.c`) of a file are kept.
 PATH_PARTS_MAX = 8
-#: So many signs of a statement's first words are its name.
+#: How many characters of a statement's first words become its name.
 BLOCK_CHARS_MAX = 60
 
 _PLAIN = re.compile(r"[A-Za-z0-9_$@-]+")
@@ -35,7 +35,7 @@ _WORDS = re.compile(r"\w+")
 
 
 def part(raw: bytes) -> str:
-    """One part of a name, from the bytes that stand in the file. Quotes around it are dropped."""
+    """Return one part of a name, from the file's bytes. Quotes around it are dropped."""
     if len(raw) > RAW_BYTES_MAX:
         raw = raw[:RAW_BYTES_MAX] + hashlib.sha256(raw).hexdigest().encode()
     text = raw.decode("utf-8", "surrogateescape")
@@ -49,7 +49,7 @@ def part(raw: bytes) -> str:
 
 
 def parts(raw: bytes) -> list[str]:
-    """The parts of a name that is written in parts: `a.b`, `a::b`, `"a.b".c`."""
+    """Return the parts of a name that is written in parts: `a.b`, `a::b`, `"a.b".c`."""
     text = re.sub(r"<[^<>]*>", "", raw.decode("utf-8", "surrogateescape"))
     matches: list[str] = _PARTS.findall(text)[:]
     if len(matches) > PATH_PARTS_MAX:
@@ -58,8 +58,8 @@ def parts(raw: bytes) -> list[str]:
 
 
 def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
-    """The names most like `name`, the likest first: what has its last part, then what has many
-    of its signs in order. At most 2,000 are compared."""
+    """Return the names most like `name`, the best first: those with its last part, then those with
+    many of its characters in order. At most 2,000 are compared."""
     last = name.rpartition(".")[2].casefold()
 
     def likeness(other: str) -> float:
@@ -72,24 +72,24 @@ def nearest(name: str, known: Sequence[str], count: int = 3) -> list[str]:
 
 
 def is_known(name: str, known: Iterable[str]) -> bool:
-    """Whether there is such a region, or one that it would contain (`tool` of `tool.ruff`)."""
+    """Whether a region has this name, or would be inside it (`tool` of `tool.ruff`)."""
     name = unicodedata.normalize("NFC", name)
     return name == HEADER or any(text == name or text.startswith(name + ".") for text in known)
 
 
 class Ids:
-    """Gives each region of one file a name that no other has."""
+    """Gives each region of one file a unique name."""
 
     def __init__(self) -> None:
         self._taken: dict[tuple[str, ...], int] = {(HEADER,): 1}
 
     def take(self, path: tuple[str, ...]) -> tuple[str, ...]:
-        """This path; from its second use on with `#2`, `#3`, … behind it."""
+        """Return this path; from its second use on with `#2`, `#3`, … behind it."""
         count = self._taken[path] = self._taken.get(path, 0) + 1
         return path if count == 1 else (*path[:-1], f"{path[-1]}#{count}")
 
     def block(self, raw: bytes) -> str:
-        """What a statement is called: its first words, in angle brackets."""
+        """Return the name of a statement: its first words, in angle brackets."""
         words: list[str] = []
         for line in raw.split(b"\n")[:4]:
             head = re.split(rb"[{;]", line, maxsplit=1)[0].decode("utf-8", "ignore")

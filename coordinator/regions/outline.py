@@ -1,29 +1,30 @@
-"""What a file is divided into: regions, by one rule, from bytes alone.
+"""The division of a file into regions, by one rule, from bytes alone.
 
-Owns the rule, and the shape of its result. It knows no language and no grammar: it is handed what a
-query has marked (`Mark`), and what is attached to what follows (leads). It reads no file, keeps
-nothing, and no offset outlives the bytes that it was made from: who wants to know again asks again.
+Owns the rule, and the shape of its result. It knows no language and no grammar: it gets the
+definitions that a query has marked (`Mark`), and the leads that are attached to them. It reads no
+file and keeps nothing. No offset outlives the bytes that it was made from: callers ask again.
 
 **The rule.** Regions partition the file: each byte belongs to exactly one region, and the regions'
 spans in order are the file.
 
-* A definition's region begins with the line that it begins on; decorators belong to it, and
-  comments (attributes, in some languages) that stand alone on the lines right above it, without a
+* A definition's region begins with the first line of the definition. Its decorators belong to it,
+  and comments (attributes, in some languages) on lines of their own directly above it, without a
   blank line between. A first line `#!…` never does.
-* It ends with the line that it ends on, and the blank lines below. Where the next one begins on
-  that line, it ends there; where what surrounds it ends on that line, with its own last sign.
-* What has members (a class, a namespace, a key, a section) keeps for itself all that is not in one
-  of them: its head, what stands between, its end. So it may have several spans. A lease on it
+* It ends with the last line of the definition, and the blank lines below. If the next definition
+  begins on that line, the region ends there. If the surrounding definition ends on that line, the
+  region ends with its own last character.
+* A definition with members (a class, a namespace, a key, a section) keeps all bytes outside its
+  members: its head, the text between members, its end. So it may have several spans. A lease on it
   covers the members by name, `C` before `C.m`.
-* What is outside of all definitions is `<header>`, one region of as many spans as it takes; so its
-  name stays whatever comes between. It is there in every divided file, if only with no bytes.
-* A statement with branches outside of functions (`if`, `try`, `#if … #else`) is one region with
-  all that it defines (kind `block`), called by its first words in angle brackets: its branches are
-  no siblings that could be told apart or change places.
-* An assignment outside of functions is a region by the name that it assigns (kind `constants`);
-  one after the other of the same name are one.
-* A function keeps its nested definitions, unless these are asked for.
-* Of several with one name, the second is `name#2`.
+* All code outside definitions is `<header>`, one region with as many spans as needed. So its name
+  stays whatever is put between. Every divided file has it, even without bytes.
+* A statement with branches outside of functions (`if`, `try`, `#if … #else`) is one region with all
+  its definitions (kind `block`), named by its first words in angle brackets: its branches are no
+  siblings that could be distinguished or change places.
+* An assignment outside of functions is a region with the name that it assigns (kind `constants`).
+  Consecutive assignments of the same name are one region.
+* A function keeps its nested definitions, unless the caller asks for these.
+* Of several regions with one name, the second is `name#2`.
 
 A file that cannot be divided is one region of kind `file` without a name: the file itself.
 """
@@ -46,13 +47,13 @@ Kind = Literal[
     "header", "function", "class", "method", "nested", "constants", "block", "key", "section",
     "file",
 ]
-#: What a query may mark (queries/README.md).
+#: The kinds that a query may mark (queries/README.md).
 MarkKind = Literal[
     "function", "method", "class", "namespace", "constants", "block", "key", "section",
 ]
 #: Larger files (bytes) are not divided.
 FILE_BYTES_MAX = 5_000_000
-#: Regions are named so deep; what is below belongs to the one above it.
+#: How deep regions are named. Deeper definitions belong to the region above them.
 DEPTH_MAX = 24
 
 _MEMBERS = frozenset({"class", "namespace", "key", "section"})
@@ -62,14 +63,14 @@ _BLANK = re.compile(rb"(?:[ \t\r\f\v]*\n)+(?:[ \t\r\f\v]*\Z)?|[ \t\r\f\v]+\Z")
 
 
 class Region(msgspec.Struct, frozen=True, gc=False):
-    """One region of a file, as it is in the bytes that were asked about.
+    """One region of a file, as it is in the given bytes.
 
     Attributes:
-        name: what stands behind `path::`; empty for kind `file`.
+        name: the text behind `path::`; empty for kind `file`.
         start, end: the bytes from its first to its last, members included.
-        first_line, last_line: of the same, counted from 1.
+        first_line, last_line: their lines, counted from 1.
         line: the line that its own name is on.
-        hash: `sha256:…` of its own bytes, those of its spans, one after the other.
+        hash: `sha256:…` of its own bytes: its spans, joined.
         spans: its own bytes, (start, end) each: without those of its members.
     """
 
@@ -88,9 +89,9 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     """The regions of one file's bytes, in order of their beginning; `<header>` first.
 
     Attributes:
-        language: by which row of the table; None if by none.
+        language: its row of the table; None without one.
         note: why the file was not divided; empty where it was.
-        broken: whether the grammar met what it cannot read; there are regions all the same.
+        broken: whether the grammar met errors; there are regions all the same.
     """
 
     language: str | None
@@ -100,20 +101,20 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
     broken: bool = False
 
     def names(self) -> list[str]:
-        """The regions' names."""
+        """Return the regions' names."""
         return [region.name for region in self.regions]
 
 
 def bare(outline: Outline, text: bytes) -> bytes:
-    """A region's text without what belongs to neither it nor the next: the comma in JSON."""
+    """Return a region's text without JSON's comma, which belongs to neither it nor the next."""
     return json_commas.bare(text) if outline.language == "json" else text
 
 
 class Mark(msgspec.Struct):
     """A definition that a query has found: its bytes, its kind, the parts of its name.
 
-    `line_at` is the byte that its name is at. `around` tells where that ends which it stands in, by
-    the grammar: it is asked only where the rest of a line has to be given to one of the two.
+    `line_at` is the first byte of its name. `around` returns the end of the surrounding definition,
+    by the grammar. It is called only where the rest of a line has to go to one of the two.
     """
 
     start: int
@@ -130,7 +131,7 @@ class Mark(msgspec.Struct):
 
 
 def whole(data: bytes, language: str | None, note: str) -> Outline:
-    """A file that is not divided: one region of kind `file`."""
+    """Return the outline of an undivided file: one region of kind `file`."""
     lines = max(1, data.count(b"\n") + (not data.endswith(b"\n")))
     region = Region("", "file", 0, len(data), 1, lines, 1, digest([data]), [(0, len(data))])
     return Outline(language, len(data), [region], note)
@@ -140,13 +141,13 @@ def divide(
     data: bytes, language: str, marks: Sequence[Mark], leads: Sequence[tuple[int, int]],
     *, nested: bool = False, broken: bool = False,
 ) -> Outline:
-    """The outline of `data` by the rule above.
+    """Divide `data` by the rule above.
 
     Args:
-        marks: in any order; two of them are one in the other, or apart.
+        marks: in any order; two marks never overlap in part.
         leads: (start, end) of comments and attributes.
         nested: also the definitions inside of functions.
-        broken: the grammar met what it cannot read.
+        broken: the grammar met errors.
     """
     text = _Text(data, leads)
     top = _tree(marks, nested)
@@ -160,7 +161,7 @@ def divide(
 
 
 def digest(pieces: Sequence[bytes]) -> str:
-    """The name of these bytes, as `files.content` names a plain file's."""
+    """Return the name of these bytes, as `files.content` names a plain file's."""
     made = sha256()
     for piece in pieces:
         made.update(piece)
@@ -192,12 +193,12 @@ class _Text:
         return self.data.rfind(b"\n", 0, position) + 1
 
     def line_end(self, position: int) -> int:
-        """The byte after the end of the line of which `position` is a byte, or the end."""
+        """Return the byte after the end of the line of `position`, or the end of the data."""
         found = self.data.find(b"\n", position)
         return len(self.data) if found < 0 else found + 1
 
     def begin(self, mark: Mark, floor: int, after: int) -> int:
-        """Where a region begins: not before `floor`; no lead counts that begins before `after`."""
+        """Return the beginning of a region, at least `floor`. A lead before `after` is left out."""
         start = self.line_start(mark.start)
         if start < floor or self.data[start:mark.start].strip():
             return mark.start
@@ -210,7 +211,7 @@ class _Text:
         return start
 
     def finish(self, mark: Mark, following: int | None, limit: int) -> int:
-        """Where it ends, if the next one's own first byte is `following`: not after `limit`."""
+        """Return the end of a region, at most `limit`. `following`: the next one's first byte."""
         end = mark.end
         if end == mark.start or self.data[end - 1] != 0x0A:
             line = min(self.line_end(end), limit)
@@ -218,7 +219,7 @@ class _Text:
                 return following
             if self.data[end:line].strip():
                 around = mark.around()
-                # (A last line may have no end: what is left of it then is what closes, or more.)
+                # A last line may have no end: then the rest of it is a closing bracket, or more.
                 if end < around < line or (around == line and _CLOSING.fullmatch(
                         self.data, end, line)):
                     return end
@@ -231,7 +232,7 @@ class _Text:
 
 
 def _tree(marks: Sequence[Mark], nested: bool) -> list[Mark]:
-    """The marks with their members, without those that belong to no region of their own."""
+    """Return the marks with their members, without marks that get no region of their own."""
     top: list[Mark] = []
     open_: list[Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
@@ -247,7 +248,7 @@ def _tree(marks: Sequence[Mark], nested: bool) -> list[Mark]:
 
 
 def _takes(above: Mark, mark: Mark, nested: bool) -> bool:
-    """Make a mark a member of the one around it; False: it belongs to no region of its own."""
+    """Make a mark a member of the one around it. False if it gets no region of its own."""
     if (above.start, above.end) == (mark.start, mark.end) or above.depth == DEPTH_MAX:
         return False
     if above.nested or above.kind not in _MEMBERS:
@@ -264,7 +265,7 @@ def _takes(above: Mark, mark: Mark, nested: bool) -> bool:
 
 
 def _lay(text: _Text, marks: list[Mark], floor: int, limit: int) -> None:
-    """Set the first and last byte of each region between these two, and join what is one."""
+    """Set the first and last byte of each region between these, and join consecutive constants."""
     after = floor
     laid: list[Mark] = []
     for position, mark in enumerate(marks):
@@ -283,7 +284,7 @@ def _lay(text: _Text, marks: list[Mark], floor: int, limit: int) -> None:
 
 
 def _inside(text: _Text, mark: Mark) -> int:
-    """From where on members may begin: what leads to a class is the class's own."""
+    """Return the earliest byte of members: the leads of a class are the class's own."""
     return mark.start if text.line_start(mark.start) < mark.start else mark.first
 
 

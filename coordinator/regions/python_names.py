@@ -1,10 +1,10 @@
-"""What Python's own parser tells of a file: its errors, and what names it binds and uses.
+"""The findings of Python's own parser on a file: its errors, and the names that it binds and uses.
 
 Runs where grammars do, in the worker: a parser has limits that a hostile text finds. Imports
-nothing of what it reads, and runs none of it.
+nothing of the text, and runs none of it.
 
-Order is judged in the reader's favour: what any branch binds counts as bound, and what is called
-when the module is imported is followed only into functions of the module that are called by name.
+The order is judged in the author's favour: a name that any branch binds counts as bound, and calls
+at import are followed only into functions of the module that are called by name.
 """
 
 from __future__ import annotations
@@ -25,18 +25,17 @@ _GIVEN = frozenset(dir(builtins)) | frozenset({
 })
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-#: Calls are followed so deep.
+#: How deep calls are followed.
 CALLS_MAX = 20
 
 
 def read(data: bytes) -> PythonNames | None:
-    """The names of these bytes; None where the parser gives up on them for other reasons than
-    that they are no Python."""
+    """Read the names of these bytes; None if the parser gives up without a syntax error."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(data)
-            # It takes bytes, as the parser does; its stub says text.
+            # symtable takes bytes, as the parser does; its stub says text.
             table = symtable.symtable(data, "<file>", "exec")  # type: ignore[arg-type]
         scopes = list(_scopes(table))
         bound = _list_bound(table, scopes)
@@ -54,15 +53,15 @@ def read(data: bytes) -> PythonNames | None:
 
 
 def find_errors(data: bytes) -> str:
-    """What is wrong with it that the grammar does not tell, with the line; empty where nothing is,
-    or where something else keeps Python from reading on to it.
+    """Return an error that the grammar does not report, with its line. Empty if there is none, or
+    if another error keeps Python from reaching it.
 
-    tree-sitter takes a body that is not indented, lines that are indented to no level, and `print
-    x` of Python 2: it is made for texts that somebody is still typing. These mean the same in every
-    version of Python 3; other errors may be new words of the language.
+    tree-sitter accepts a body that is not indented, lines that are indented to no level, and `print
+    x` of Python 2: it is made for texts that an author is still typing. These are errors in every
+    version of Python 3. Other errors may be new syntax of the language.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the text; they would go to this process's output
+        warnings.simplefilter("ignore")  # warnings about the text would go to this process's output
         try:
             compile(data, "", "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
         except SyntaxError as bad:
@@ -80,7 +79,7 @@ def _has_star(tree: ast.Module) -> bool:
 
 
 def _list_bound(table: symtable.SymbolTable, scopes: list[symtable.SymbolTable]) -> set[str]:
-    """The names that a module binds, or one of its scopes does for it."""
+    """Return the names that a module binds, or that one of its scopes binds for it."""
     return {symbol.get_name() for symbol in table.get_symbols()
             if symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
             } | {symbol.get_name() for scope in scopes for symbol in scope.get_symbols()
@@ -115,7 +114,7 @@ def _class(node: ast.ClassDef) -> ClassNames:
 
 
 def _list_members(node: ast.ClassDef) -> set[str]:
-    """What the body of a class binds."""
+    """Return the names that the body of a class binds."""
     members: set[str] = set()
     for statement in node.body:
         if isinstance(statement, (*_FUNCTIONS, ast.ClassDef)):
@@ -138,7 +137,7 @@ def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
 
 
 def _list_own(function: ast.AST) -> set[str]:
-    """The names that a function binds, or what is in it."""
+    """Return the names that a function binds, or any code inside it."""
     names: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Name):
@@ -154,8 +153,7 @@ def _list_own(function: ast.AST) -> set[str]:
 
 
 class _Order:
-    """Goes through a module as its import does. `early` has the names used before they are bound,
-    that the module binds later."""
+    """Walks a module as its import does. `early`: names used before the module binds them."""
 
     def __init__(self, tree: ast.Module, names: set[str]) -> None:
         self._names = names
@@ -216,7 +214,7 @@ class _Order:
         self._bind(node.name, local)
 
     def _run_binding(self, node: ast.AST, local: set[str] | None) -> bool:
-        """Run what reads or binds names by itself; whether it is such a thing."""
+        """Run a node that reads or binds names itself. False if it is no such node."""
         match node:
             case ast.Name(ctx=ast.Load()):
                 self._read(node.id, local)
@@ -273,7 +271,7 @@ class _Order:
             self.early.add(name)
 
     def _called(self, function: ast.expr, local: set[str] | None) -> None:
-        """What a function of the module reads that is called while the module is imported."""
+        """Read the names of a module's function that is called while the module is imported."""
         if isinstance(function, ast.Call):
             function = function.func
         if not isinstance(function, ast.Name) or function.id in (local or ()):

@@ -1,7 +1,7 @@
-"""The one reader of source code: what is asked of a file's bytes, from one parse by its grammar.
+"""The one reader of source code: it parses a file's bytes once by their grammar.
 
-That is its outline, what a merge asks (`reading`), and errors that no grammar tells. Meaning takes
-its facts from it. Keeps nothing of any file.
+It gives the outline, the facts for a merge (`reading`), and errors that no grammar reports. Meaning
+takes its facts from it. Keeps nothing of any file.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from coordinator.regions.languages import languages
 from coordinator.regions.outline import FILE_BYTES_MAX, Mark, MarkKind, Outline, divide, whole
 from coordinator.regions.reading import Body, Piece, Reading
 
-#: Files in which more is marked are not divided.
+#: Files with more marks are not divided.
 MARKS_MAX = 200_000
 _KINDS: tuple[MarkKind, ...] = (
     "function", "method", "class", "namespace", "constants", "block", "key", "section",
 )
-#: Where a grammar keeps what a node wraps: a decorated, exported or templated definition.
+#: The fields in which a grammar keeps a wrapped (decorated, exported, templated) definition.
 _WRAPS = ("definition", "declaration", "value")
-#: Where it keeps the name of a statement.
+#: The fields in which a grammar keeps the name of a statement.
 _NAMES = ("name", "left", "property", "pattern", "declarator", "type")
-#: A name of more bytes is none.
+#: A longer name (bytes) is ignored.
 NAME_BYTES_MAX = 200
 
 
 class Parsed(NamedTuple):
-    """A file's outline, and what it was made from; None and nothing where it was not divided."""
+    """A file's outline, and the tree and marks behind it; None and empty if it was not divided."""
 
     outline: Outline
     tree: Tree | None = None
@@ -40,7 +40,7 @@ class Parsed(NamedTuple):
 
 
 def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outline:
-    """The regions of these bytes, found anew. Whatever the bytes are, there is an answer.
+    """Find the regions of these bytes anew. Any bytes give an answer.
 
     Args:
         language: a name of the table; None, or one that is not in it: one region of kind `file`.
@@ -50,7 +50,7 @@ def outline(data: bytes, language: str | None, *, nested: bool = False) -> Outli
 
 
 def read(data: bytes, language: str | None, *, nested: bool = False) -> Parsed:
-    """The same, with the tree that it was made from."""
+    """Find the regions of these bytes, and return the tree that they were made from, too."""
     if language not in languages():
         return Parsed(whole(data, None, "no language of the table"))
     assert language is not None
@@ -73,8 +73,8 @@ def read(data: bytes, language: str | None, *, nested: bool = False) -> Parsed:
 def _find_marks(
     matches: Sequence[tuple[int, Captures]],
 ) -> tuple[list[Mark], list[tuple[int, int]]]:
-    """What the query marks, the widest for each name, and what is attached to what follows: (start,
-    end) of it."""
+    """Return the query's marks, the widest for each name, and the definitions' leads: (start, end).
+    """
     best: dict[tuple[int, ...], tuple[int, int, Mark]] = {}
     leads: list[tuple[int, int]] = []
     for pattern, captures in matches:
@@ -111,7 +111,7 @@ def _parts(captures: dict[str, list[Node]], kind: MarkKind) -> list[str]:
 
 
 def _around(node: Node) -> int:
-    """Where the innermost node ends that goes on behind this one."""
+    """Return the end of the innermost node that continues behind this one."""
     end = node.end_byte
     above = node.parent
     while above is not None and above.end_byte <= end:
@@ -120,7 +120,7 @@ def _around(node: Node) -> int:
 
 
 def read_for_merge(data: bytes, language: str | None) -> Reading:
-    """All that a merge asks of these bytes. Whatever they are, there is an answer."""
+    """Read all facts that a merge needs of these bytes. Any bytes give an answer."""
     parsed = read(data, language)
     if parsed.tree is None or language is None:
         return Reading(parsed.outline)
@@ -141,7 +141,7 @@ def read_for_merge(data: bytes, language: str | None) -> Reading:
                        for child in (*_list_comments(inner, body), *body.named_children)]
     names_of_python = None
     if language == "python":
-        from coordinator.regions import python_names  # it takes ms to load
+        from coordinator.regions import python_names  # its import takes ms
 
         names_of_python = python_names.read(data)
     return Reading(
@@ -151,17 +151,16 @@ def read_for_merge(data: bytes, language: str | None) -> Reading:
 
 
 def find_errors(data: bytes, language: str | None) -> str:
-    """What is wrong with these bytes that the grammar does not tell; empty: nothing, or it could
-    not be told."""
+    """Return an error of these bytes that the grammar misses; empty if none could be found."""
     if language != "python":
         return ""
-    from coordinator.regions import python_names  # it takes ms to load
+    from coordinator.regions import python_names  # its import takes ms
 
     return python_names.find_errors(data)
 
 
 def _body(node: Node) -> tuple[Node | None, Node | None]:
-    """The definition that has a body, and the body: of this node or of what it wraps."""
+    """Return the definition with a body, and the body: of this node or of a node that it wraps."""
     inner: Node | None = node
     for _ in range(4):
         if inner is None:
@@ -175,7 +174,7 @@ def _body(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def _list_comments(inner: Node, body: Node) -> list[Node]:
-    """Comments above the first statement of a body, which may stand outside of it."""
+    """Return the comments above a body's first statement. They may be outside the body's node."""
     return [node for node in inner.named_children
             if "comment" in node.type and node.end_byte <= body.start_byte]
 
@@ -211,7 +210,7 @@ def _name(node: Node) -> str:
 
 
 def _faults(root: Node) -> Iterator[Node]:
-    """The nodes that are errors, or that the grammar has only supposed."""
+    """Yield the nodes that are errors, or that the grammar has only supposed."""
     open_ = [root]
     while open_:
         node = open_.pop()

@@ -1,7 +1,7 @@
-"""What a merge asks of a file beside its regions: statements, parts of definitions, faults.
+"""The facts for a merge beside a file's regions: statements, parts of definitions, faults.
 
-Owns the shapes only. `reader` makes them, in the worker; all offsets are bytes of the file that was
-asked about and outlive nothing.
+Owns the shapes only. `reader` makes them, in the worker. All offsets are bytes of the given file,
+and are valid for these bytes only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         kind: `import`, `comment`, `text` (a statement that is a string alone) or `statement`.
-        name: what it assigns or declares, if that is one name; else empty.
+        name: the name that it assigns or declares, if it is a single name; otherwise empty.
         within: the first byte of the body that it is in (`Body.body`); -1 directly in the file.
     """
 
@@ -28,8 +28,7 @@ class Piece(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Where the parts of a function or a class begin. What is before `start` is attached to it:
-    comments, decorators.
+    """The parts of a function or a class. Comments and decorators before `start` belong to it.
 
     Attributes:
         start: its own first byte (`def`, `async`, `function`, …).
@@ -47,7 +46,7 @@ class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Attributes:
         bases: whether it has any, from which it may have more members.
-        members: what it binds: in its body, or by assigning to `self.NAME`.
+        members: the names that it binds in its body, or by assigning to `self.NAME`.
         used: how often its functions read `self.NAME` or `cls.NAME`.
     """
 
@@ -57,7 +56,7 @@ class ClassNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What Python's own parser says of a file.
+    """The findings of Python's own parser on a file.
 
     Attributes:
         parsed: whether it is Python, for this interpreter.
@@ -65,7 +64,7 @@ class PythonNames(msgspec.Struct, frozen=True, array_like=True, gc=False):
         early: names of the module that are used, when it is imported, before they are bound.
         defined: how often the module's own statements define a name (no import, nothing in a
             branch).
-        classes: those directly in the file, by name.
+        classes: the outermost classes, by name.
     """
 
     parsed: bool
@@ -79,8 +78,8 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One file, read for a merge.
 
     Attributes:
-        errors: how many places the grammar could not make sense of.
-        python: None for other languages, and where Python's parser did not come to an end.
+        errors: how many places the grammar could not read.
+        python: None for other languages, and if Python's parser gave up.
     """
 
     outline: Outline
@@ -91,5 +90,5 @@ class Reading(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def unread(data: bytes, language: str | None, note: str) -> Reading:
-    """A file that is not divided, for this reason."""
+    """Return the reading of an undivided file, with this reason."""
     return Reading(whole(data, language, note))

@@ -1,9 +1,9 @@
-"""Some regions of a file as they were, told by its lines: for a file that cannot be divided as it
-is now, because what was begun in one of them is not closed (a bracket, a string, a comment).
+"""Putting back some regions of a file by its lines: for a file that cannot be divided as it is now,
+because an unclosed bracket, string or comment begins in one of the regions.
 
-Pure: it is handed both contents, and where the regions were in the earlier one. What differs
-between the two in the lines of a region is that region's; all else is others'. Where a change goes
-over the edge of a region, and its lines cannot be told apart, it says so, and guesses nothing.
+Pure: it gets both contents, and the places of the regions in the earlier one. A difference in the
+lines of a region belongs to that region; all others belong to other agents. If a change crosses the
+edge of a region, and its lines cannot be told apart, it says so, and guesses nothing.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import NamedTuple
 
-#: Lines between the first and the last difference, of both contents, that are compared.
+#: The most lines between the first and the last difference, of both contents, that are compared.
 LINES_MAX = 20_000
-#: Signs with which nothing begins.
+#: Characters with which no statement begins.
 _NO_BEGIN = tuple(sign.encode() for sign in ")]}'\"")
-#: A line that is as much like another (0 to 1) is that one, changed.
+#: A line that is as much like another (0 to 1) counts as that line, changed.
 ALIKE = 0.5
 
 
-#: What is so (`equal` or not) of these lines of the one and those of the other: first, last, …
+#: The kind of a difference (`equal` or another), then first and last line of both contents.
 _Block = tuple[str, int, int, int, int]
 
 
@@ -31,7 +31,7 @@ class Earlier(NamedTuple):
 
     Attributes:
         start, end: its bytes there; whole lines.
-        was: what it is to be again.
+        was: the bytes to put back.
         is_text: whether its lines are text that is not indented below its first (a section).
     """
 
@@ -51,17 +51,17 @@ class _Lines(NamedTuple):
 
 def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
              new: Sequence[bytes] = ()) -> bytes | None:
-    """What is there now, with these regions as they were.
+    """Return the present content with these regions as they were.
 
     Args:
         whole: the earlier content.
-        now: what it has become.
+        now: the present content.
         regions: apart from each other.
-        new: names of definitions that came since and are to go.
+        new: names of definitions that came since and have to go.
 
     Returns:
-        The bytes; None: they cannot be told apart from what others have changed, or it has become
-        another file.
+        The bytes; None if they cannot be told apart from others' changes, or if the file has
+        become another.
     """
     before, after = whole.splitlines(keepends=True), now.splitlines(keepends=True)
     ranges = _in_lines(before, regions)
@@ -70,7 +70,7 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
     held = [False] * len(before)
     for lines in ranges:
         held[lines.first:lines.last] = [True] * (lines.last - lines.first)
-    # (What ends alike, as all blocks do with a bracket, is not always the same thing.)
+    # An equal end, such as the bracket that ends all blocks, is not always the same end.
     for ends in (True, False):
         blocks = _differences(before, after, ends)
         if blocks is None or not _is_the_same_file(before, held, blocks):
@@ -84,7 +84,7 @@ def put_back(whole: bytes, now: bytes, regions: Sequence[Earlier],
 def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_Block],
              held: Sequence[bool], ranges: Sequence[_Lines], new: Sequence[bytes]
              ) -> bytes | None:
-    """What differs between the two, without that of the regions."""
+    """Apply the differences of the two contents, without those of the regions."""
     begins = {lines.first: lines.of.was for lines in ranges}
     pieces: list[bytes] = []
     missing = set(new)
@@ -95,25 +95,24 @@ def _without(before: Sequence[bytes], after: Sequence[bytes], blocks: Sequence[_
             gone = _find_names(missing, after[start:end])
             missing -= gone
             lines = _list_others(before, after[start:end], first, ranges, is_gone=bool(gone))
-        elif kind != "equal" and all(within):  # (what they have become goes with them)
+        elif kind != "equal" and all(within):  # the lines that they have become go with them
             missing -= _find_names(missing, after[start:end])
             if _ends_in_another(before, after[start + 1:end], last, ranges):
                 return None
         elif kind != "equal" and any(within) and end - start != last - first:
-            lines = _told_apart(before[first:last], within, after[start:end])
+            lines = _separate(before[first:last], within, after[start:end])
         if lines is None:
             return None
         if first == last or (kind != "equal" and not any(within)):
             pieces += lines
             continue
         pieces += _lay_out(lines, range(first, last), begins, held)
-    return None if missing else b"".join(_apart(pieces))
+    return None if missing else b"".join(_end_lines(pieces))
 
 
 def _lay_out(lines: Sequence[bytes], positions: range, begins: Mapping[int, bytes],
              held: Sequence[bool]) -> Iterator[bytes]:
-    """What stands at these lines of the earlier content: what begins there is as it was, and of
-    what is not held it is `lines`."""
+    """Yield these lines of the earlier content: a region there as it was, otherwise `lines`."""
     for n, position in enumerate(positions):
         if position in begins:
             yield begins[position]
@@ -127,11 +126,11 @@ def _find_names(names: Collection[bytes], lines: Sequence[bytes]) -> set[bytes]:
 
 def _list_others(before: Sequence[bytes], lines: Sequence[bytes], position: int,
                  ranges: Sequence[_Lines], *, is_gone: bool) -> Sequence[bytes] | None:
-    """Of lines that came before this one of the earlier content those that are others'; None:
-    nobody can tell. `is_gone`: a definition that is to go is among them."""
+    """Return the other agents' part of lines that came before `position` of the earlier content;
+    None if it cannot be told. `is_gone`: a definition that must go is among the lines."""
     if is_gone:
         return []
-    range_ = _belongs(before, lines, position, ranges)
+    range_ = _find_owner(before, lines, position, ranges)
     if range_ is None:
         return lines
     return None if _begins_another(before, lines, range_) else []
@@ -139,13 +138,13 @@ def _list_others(before: Sequence[bytes], lines: Sequence[bytes], position: int,
 
 def _ends_in_another(before: Sequence[bytes], lines: Sequence[bytes], last: int,
                      ranges: Sequence[_Lines]) -> bool:
-    """Whether more than the region begins in these lines, which came at its end."""
+    """Whether another definition begins in these lines, which came at the end of a region."""
     range_ = next((range_ for range_ in ranges if range_.last == last), None)
     return range_ is not None and _begins_another(before, lines, range_)
 
 
 def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines] | None:
-    """The regions by their lines; None: one begins or ends within a line."""
+    """Return the regions by their lines; None if one begins or ends within a line."""
     edges = [0, *accumulate(map(len, lines))]
     result = []
     for earlier in regions:
@@ -159,8 +158,8 @@ def _in_lines(lines: Sequence[bytes], regions: Sequence[Earlier]) -> list[_Lines
 
 def _differences(before: Sequence[bytes], after: Sequence[bytes], ends: bool
                  ) -> list[_Block] | None:
-    """What is equal and what is not, as `difflib` tells it; None: that would take too long.
-    `ends`: lines at the end that are the same are taken for the same."""
+    """Return the equal and differing lines, as `difflib` does; None if that would take too long.
+    `ends`: equal lines at the end count as the same."""
     most = min(len(before), len(after))
     same = next((n for n in range(most) if before[n] != after[n]), most)
     rest = 0 if not ends else next(
@@ -177,7 +176,7 @@ def _differences(before: Sequence[bytes], after: Sequence[bytes], ends: bool
 
 def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
                       blocks: Sequence[_Block]) -> bool:
-    """Whether anything is left of what others may have there, if there was anything."""
+    """Whether any text of other agents is left, if there was any."""
     there = {position for position,
              line in enumerate(before) if not held[position] and len(line.strip()) > 1}
     return not there or any(
@@ -186,16 +185,16 @@ def _is_the_same_file(before: Sequence[bytes], held: Sequence[bool],
 
 
 def _begins_another(before: Sequence[bytes], lines: Sequence[bytes], of: _Lines) -> bool:
-    """Whether what has come in a region may be more than that: another thing begins in it."""
+    """Whether lines that came in a region may begin another definition."""
     return not of.of.is_text and any(
         line.strip() and _indent(line) <= _indent(before[of.first])
         and not line.lstrip().startswith(_NO_BEGIN) for line in lines)
 
 
-def _belongs(before: Sequence[bytes], lines: Sequence[bytes], position: int,
-             ranges: Sequence[_Lines]) -> _Lines | None:
-    """The region that lines belong to which came before this one of the earlier content: they stand
-    in the middle of it, or go on with it at its end. None: they are others'."""
+def _find_owner(before: Sequence[bytes], lines: Sequence[bytes], position: int,
+                ranges: Sequence[_Lines]) -> _Lines | None:
+    """Return the region that lines before `position` of the earlier content belong to: they are in
+    the middle of it, or continue it at its end. None if they are others'."""
     for range_ in ranges:
         if range_.first < position < range_.last:
             return range_
@@ -207,13 +206,13 @@ def _belongs(before: Sequence[bytes], lines: Sequence[bytes], position: int,
     return None
 
 
-def _told_apart(before: Sequence[bytes], held: Sequence[bool],
-                after: Sequence[bytes]) -> list[bytes] | None:
-    """What these lines have become, of which some are held and are gone, line by line (anything in
-    the place of a held one); None: nobody can tell."""
+def _separate(before: Sequence[bytes], held: Sequence[bool],
+              after: Sequence[bytes]) -> list[bytes] | None:
+    """Return the present form of these lines, some of which are held and gone, line by line; empty
+    in place of a held line. None if it cannot be told."""
     beside = [line for line, mine in zip(before, held, strict=True) if not mine]
     if _words(beside) == _words(after):
-        return list(before)  # all that was done beside it is what separates the two
+        return list(before)  # only the separators beside it were changed
     if len(beside) != len(after) or not all(map(_is_alike, beside, after)):
         return None
     others = iter(after)
@@ -221,12 +220,12 @@ def _told_apart(before: Sequence[bytes], held: Sequence[bool],
 
 
 def _is_alike(data: bytes, other: bytes) -> bool:
-    """Whether the one may have become the other."""
+    """Whether one line may have become the other."""
     return SequenceMatcher(None, data.strip(), other.strip()).ratio() >= ALIKE
 
 
 def _words(lines: Sequence[bytes]) -> list[bytes]:
-    """What lines say, without what stands between two things."""
+    """Return the words of lines, without separators at their ends."""
     return [word for line in lines if (word := line.strip().rstrip(b",;").rstrip())]
 
 
@@ -234,8 +233,8 @@ def _indent(line: bytes) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _apart(pieces: Sequence[bytes]) -> list[bytes]:
-    """The same, each on a line of its own."""
+def _end_lines(pieces: Sequence[bytes]) -> list[bytes]:
+    """Return the pieces, each on a line of its own."""
     some = [piece for piece in pieces if piece]
     return [data if data.endswith(b"\n") or n == len(some) - 1 else data + b"\n"
             for n, data in enumerate(some)]

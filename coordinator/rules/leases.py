@@ -1,12 +1,12 @@
 """When a lease may be granted (invariants 1, 5, 9), as plain functions of facts and an instant.
 
 * Two leases conflict when they overlap, have different holders, and are not both shared. A lease
-  that is shared by agreement allows writing, so only leases of the same agreement fit beside it.
+  shared by agreement allows writing, so it is compatible only with leases of that agreement.
 * A lease is dead when `now >= expires_at`, for every reader. The sweep only tidies.
-* A new request may not pass an earlier waiter. The order is by priority, which rises with the time
-  waited, then by age. So a stream of small requests cannot starve a large one, and a stream of
-  urgent requests cannot starve a patient one. A waiter that waits for the new requester itself to
-  let go does not block it, because that would be a deadlock.
+* Waiters are served by priority, which rises with the time waited, then by age (`standing`). So a
+  stream of small requests cannot starve a large one, and a stream of urgent requests cannot starve
+  a patient one. `kernel.leasing.blockers` applies the order: a new request may not pass an earlier
+  waiter, except one that waits for the requester itself, because that would be a deadlock.
 
 The module knows no clock, no database and no files.
 """
@@ -22,7 +22,7 @@ from coordinator.words.resource_names import Kind, Resource
 
 #: The reach of a right that counts in all working trees.
 EVERYWHERE = "*"
-#: The prefix of a holder's further slots, for copies in other working trees.
+#: The prefix of a holder's further slots, for its copies in other working trees.
 TREE = "tree:"
 
 
@@ -50,7 +50,7 @@ class Held(Protocol):
 
 
 def as_resource(name: str, kind: str, scope: str) -> Resource:
-    """The resource that a row describes; the schema's CHECK vouches for its kind."""
+    """Return the resource that a row describes. The schema's CHECK guarantees its kind."""
     return Resource(name, cast(Kind, kind), scope)
 
 
@@ -77,7 +77,7 @@ def conflicts(
     asked: Resource, mode: str, holder: str, lease: Held, agreed: str | None = None,
     within: str = EVERYWHERE,
 ) -> bool:
-    """Whether `lease`, were it live, forbids `holder` to get `asked`.
+    """Whether `lease`, if it is live, keeps `holder` from getting `asked`.
 
     Args:
         agreed: the name of the agreement by which it is wanted.
@@ -91,39 +91,41 @@ def conflicts(
 
 
 def both_shared(mode: str, lease: Held, agreed: str | None = None) -> bool:
-    """Whether a request in this mode, and by this agreement, fits beside the lease: both only read,
-    or all holders have agreed to write."""
+    """Whether a request in this mode, and by this agreement, is compatible with the lease: both
+    only read, or all holders have agreed to write."""
     return mode == lease.mode == "shared" and lease.agreed_as == agreed
 
 
 def slot(kind: Kind, name: str, mode: str, holder: str) -> str:
-    """The key that, with the scope, may exist once: the schema's own guard of one writer.
+    """Return the slot of a lease. The schema allows one lease for each scope and slot, and so
+    guarantees a single writer.
 
-    Globs of one directory share a scope without overlapping, so their pattern is part of it.
+    Globs of one directory share a scope, but need not overlap, so their slot has the pattern. A
+    shared lease has its holder in the slot, because others may share the scope.
     """
     pattern = name if kind == "glob" else ""
     return pattern if mode == "exclusive" else f"{holder}\n{pattern}"
 
 
 def slot_of_tree(slot: str, worktree: str | None) -> str:
-    """The slot of a further lease that a holder has beside its first one: on the copy in this
-    working tree (None: the main one). No other exclusive slot has a line's end."""
+    """Return the slot of a holder's further lease, on the copy in this working tree (None: the main
+    one). No other exclusive slot has a line end."""
     return f"{TREE}{worktree or ''}\n{slot}"
 
 
 def is_of_tree(slot: str) -> bool:
-    """Whether a slot is that of a further copy of what its holder has already."""
+    """Whether a slot is that of a further copy of a resource that its holder already has."""
     return slot.startswith(TREE) and "\n" in slot
 
 
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
-    """The place in the queue: smaller is served first. Waiting `age_step_ms` raises priority by
-    one."""
+    """Return the place in the queue, smallest first. Waiting `age_step_ms` adds 1 to the priority.
+    """
     aged = max(0, now_ms - from_iso(asked_at)) // age_step_ms
     return (-(priority + aged), asked_at)
 
 
 def renewed_until(now_ms: int, ttl_ms: int, max_until_ms: int, current_ms: int) -> int:
-    """The new expiry of a renewed lease: never earlier than before, never past `max_until_ms`, so
-    that aliveness alone does not hold a file for ever."""
+    """Return the new expiry of a renewed lease: never earlier than before, never past
+    `max_until_ms`, so that an idle live agent does not hold a file for ever."""
     return max(current_ms, min(now_ms + ttl_ms, max_until_ms))

@@ -1,2 +1,2 @@
-"""Reading source code in a process of its own. `reader_process` asks `worker` what `protocol` has:
-of single files by `outlines`, of a repository by `meaning`."""
+"""Reading source code in a process of its own. `reader_process` asks `worker` the questions of
+`protocol`: about single files by `outlines`, about a repository by `meaning`."""

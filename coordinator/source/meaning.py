@@ -1,7 +1,7 @@
-"""Asking what a repository's files mean: what a change of one of them breaks elsewhere.
+"""Asking for the meaning of a repository's files: the places that a change of one file breaks.
 
 Owns the first reading of a repository, in pieces, so that a judgement waits for one piece at most.
-A file that the worker fails on is noted as unreadable and passed over from then on.
+A file on which the worker fails is recorded as unreadable and skipped from then on.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from coordinator.meaning.outcomes import Break, Outcome, Versions
 from coordinator.source import protocol
 from coordinator.source.reader_process import TRIES, NoAnswerError, ReaderProcess, WorkerFailedError
 
-#: A judgement, and the reading of one piece, may take so long (seconds).
+#: The most time (seconds) for a judgement, and for reading one piece.
 SECONDS_MAX = 20.0
-#: The listing of a repository's files may take so many times as long.
+#: How many times as long the listing of a repository's files may take.
 LISTING_TIMES = 3
 #: Files in one piece.
 PIECE_FILES = 32
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far the reading of a repository is.
+    """The progress of reading a repository.
 
     Attributes:
         state: `failed`: it ended early; `why` says why.
@@ -45,8 +45,8 @@ class Meaning(ReaderProcess):
 
     Args:
         root: the real path of its working tree.
-        index: where the index is kept (a cache: it may be deleted while nobody uses it), or
-            `:memory:`: it lasts as long as the worker.
+        index: the file of the index, a cache that may be deleted while it is not in use; or
+            `:memory:` for an index that lasts as long as the worker.
         forks: `WorkerProcess.forks`.
     """
 
@@ -58,23 +58,23 @@ class Meaning(ReaderProcess):
         self._progress = Progress()
 
     def start(self) -> None:
-        """Begin to read the repository, in a thread; `progress` tells how far it is. What has not
-        changed since it was read is not read again."""
+        """Begin to read the repository, in a thread. `progress` returns its state. Files that have
+        not changed since they were read are skipped."""
         if self._thread is None or not self._thread.is_alive():
             self._stop.clear()
             self._thread = Thread(target=self._quietly, name="meaning", daemon=True)
             self._thread.start()
 
     def progress(self) -> Progress:
-        """How far the reading is that `start` or `read_all` has begun."""
+        """Return the progress of the reading that `start` or `read_all` has begun."""
         return self._progress
 
     def is_reading(self) -> bool:
-        """Whether what `start` began goes on."""
+        """Whether the reading that `start` began continues."""
         return self._thread is not None and self._thread.is_alive()
 
     def read_all(self, told: Callable[[Progress], None] | None = None) -> Progress:
-        """Read all that has changed, and return when that is done.
+        """Read all changed files, and return when that is done.
 
         Args:
             told: called after each piece.
@@ -103,7 +103,7 @@ class Meaning(ReaderProcess):
         return self._progress
 
     def update(self, paths: Collection[str]) -> int:
-        """Look at these files again: what changed is read, what is gone is forgotten.
+        """Look at these files again: read changed files, and forget missing ones.
 
         Returns:
             how many were read.
@@ -115,8 +115,8 @@ class Meaning(ReaderProcess):
 
     def judge(self, path: str, old: bytes | None, new: bytes | None,
               held: Collection[str] = ()) -> Outcome:
-        """What a change of one file breaks (`judging.judge`). Never raises for what a file is:
-        where there is no judgement in time, somebody has to look."""
+        """Judge a change of one file (`judging.judge`). Never raises for the file's content:
+        without a judgement in time, it is escalated."""
         try:
             question = protocol.JudgeChange(path, old, new, sorted(held))
             return self.ask(question, protocol.Judged).outcome
@@ -125,8 +125,8 @@ class Meaning(ReaderProcess):
 
     def judge_within(self, seconds: float, path: str, old: bytes | None, new: bytes | None,
                      changed: Collection[str] = ()) -> Outcome:
-        """The same for who goes on without it: so long at most, with waiting for others' questions,
-        and with looking again at what `changed`.
+        """Judge a change for a caller that continues without a judgement. `seconds` also covers
+        waiting for others' questions, and looking at `changed` files again.
 
         Raises:
             NoAnswerError
@@ -135,7 +135,7 @@ class Meaning(ReaderProcess):
         return self.ask(question, protocol.Judged, seconds, in_turn=False, tries=1).outcome
 
     def misfits(self, seconds: float, files: Sequence[Versions]) -> list[Break]:
-        """What fits on both sides of a merge, and not in it (`merged.misfits`).
+        """Find uses that fit on both sides of a merge, and not in it (`merged.misfits`).
 
         Raises:
             NoAnswerError
@@ -151,7 +151,7 @@ class Meaning(ReaderProcess):
             thread.join()
 
     def _quietly(self) -> None:
-        with contextlib.suppress(NoAnswerError):  # `progress` says it
+        with contextlib.suppress(NoAnswerError):  # `progress` has the failure
             self.read_all()
 
     def _update_piece(self, paths: list[str]) -> int:

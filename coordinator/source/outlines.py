@@ -1,7 +1,7 @@
-"""Asking what single files are: their outlines, what a merge reads in them, and their errors.
+"""Asking about single files: their outlines, their facts for a merge, and their errors.
 
-There is always an answer. Where the worker fails on a file, that is one region of kind `file`, with
-the reason in its note.
+There is always an answer. If the worker fails on a file, the answer is one region of kind `file`,
+with the reason in its note.
 """
 
 from __future__ import annotations
@@ -21,31 +21,30 @@ A = TypeVar("A")
 
 
 class Outlines(ReaderProcess):
-    """One worker for single files; it keeps nothing of any."""
+    """One worker for single files. It keeps nothing of any file."""
 
     def __init__(self, seconds: float = SECONDS_MAX, command: Sequence[str] | None = None, *,
                  forks: bool = False) -> None:
         super().__init__(seconds, command=command, forks=forks)
 
     def of(self, data: bytes, language: str | None, *, nested: bool = False) -> Outline:
-        """The regions of these bytes (`reader.outline`); never raises for what they are.
+        """Return the regions of these bytes (`reader.outline`). Never raises for the bytes.
 
         Args:
-            language: a name of the table, or None: one region of kind `file`, and nobody is asked.
+            language: a name of the table, or None: one region of kind `file`, without a question.
             nested: also the definitions inside of functions.
         """
         return self._answer(data, language, whole, lambda language: self.ask(
             protocol.DivideFile(data, language, nested), protocol.Divided).outline)
 
     def read(self, data: bytes, language: str | None) -> Reading:
-        """What a merge asks of these bytes (`reader.read_for_merge`); never raises for what they
-        are."""
+        """Return these bytes' facts for a merge (`reader.read_for_merge`). Never raises."""
         return self._answer(data, language, unread, lambda language: self.ask(
             protocol.ReadForMerge(data, language), protocol.ForMerge).reading)
 
     def errors(self, data: bytes, language: str | None) -> str:
-        """What is wrong with these bytes that the grammar does not tell (in Python how they are
-        indented, above all); empty: nothing, or it could not be told."""
+        """Return an error of these bytes that the grammar does not report, above all of Python's
+        indentation. Empty if there is none, or if it could not be found."""
         return self._answer(data, language, lambda *_: "", lambda language: self.ask(
             protocol.FindErrors(data, language), protocol.Errors).text)
 

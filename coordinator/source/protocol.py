@@ -1,5 +1,5 @@
-"""What goes between the worker that reads source code and who asks it: these questions and
-answers. Loads neither parser nor index, so both ends import it."""
+"""The questions to the worker that reads source code, and its answers. Loads neither parser nor
+index, so both ends import it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from coordinator.meaning.outcomes import Break, Outcome, Versions
 from coordinator.regions.outline import Outline
 from coordinator.regions.reading import Reading
 
-# Of one file's bytes. `language` is a name of the table.
+# Questions about one file's bytes. `language` is a name of the table.
 
 
 class DivideFile(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """Which regions has it? `nested`: also the definitions inside of functions."""
+    """Asks for its regions. `nested`: also for the definitions inside of functions."""
 
     data: bytes
     language: str
@@ -21,31 +21,31 @@ class DivideFile(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class ReadForMerge(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """What does a merge have to know of it?"""
+    """Asks for its facts for a merge."""
 
     data: bytes
     language: str
 
 
 class FindErrors(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """What is wrong with it that the grammar does not tell?"""
+    """Asks for an error that the grammar does not report."""
 
     data: bytes
     language: str
 
 
-# Of the repository whose index the worker keeps.
+# Questions about the repository whose index the worker keeps.
 
 
 class ListFiles(msgspec.Struct, frozen=True, tag=True):
-    """Which files of the repository are to be in the index, and which are in it and gone?"""
+    """Asks for the files that should be in the index, and for indexed files that are gone."""
 
 
 class UpdateFiles(msgspec.Struct, frozen=True, tag=True):
-    """Look at these files again.
+    """Asks to look at these files again.
 
     Attributes:
-        failed: files that ended the worker, or that it came to no end with: noted as unreadable.
+        failed: files that ended the worker, or that it never finished: recorded as unreadable.
     """
 
     paths: list[str]
@@ -53,10 +53,10 @@ class UpdateFiles(msgspec.Struct, frozen=True, tag=True):
 
 
 class JudgeChange(msgspec.Struct, frozen=True, tag=True):
-    """What does this change break? (`judging.judge`)
+    """Asks for the places that this change breaks (`judging.judge`).
 
     Attributes:
-        changed: files to be looked at again before.
+        changed: files to look at again before.
     """
 
     path: str
@@ -67,7 +67,7 @@ class JudgeChange(msgspec.Struct, frozen=True, tag=True):
 
 
 class FindMisfits(msgspec.Struct, frozen=True, tag=True):
-    """What fits on both sides, and not in their merge? (`merged.misfits`)"""
+    """Asks for uses that fit on both sides, and not in their merge (`merged.misfits`)."""
 
     files: list[Versions]
 
@@ -78,7 +78,7 @@ Question = FileQuestion | RepositoryQuestion
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A question, and how long (seconds) its answer may take, also when nobody waits any more."""
+    """A question, and how long (seconds) its answer may take, even when the asker is gone."""
 
     question: Question
     seconds: float
@@ -91,26 +91,26 @@ class Divided(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class ForMerge(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """What a merge has to know."""
+    """The facts for a merge."""
 
     reading: Reading
 
 
 class Errors(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """What is wrong, in words; empty: nothing, or it could not be told."""
+    """An error in words; empty if there is none, or if it could not be found."""
 
     text: str
 
 
 class Listed(msgspec.Struct, frozen=True, tag=True):
-    """`paths`: what is there or was, by path. `files`: how many are there."""
+    """`paths`: present files and indexed ones that are gone. `files`: how many are present."""
 
     paths: list[str]
     files: int
 
 
 class Updated(msgspec.Struct, frozen=True, tag=True):
-    """`read`: how many were read anew; the others are as they were."""
+    """`read`: how many files were read anew. The others are unchanged."""
 
     read: int
 
@@ -128,7 +128,7 @@ class Misfits(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The disk refused, in words, or the worker keeps no index."""
+    """The error of the disk in words, or that the worker keeps no index."""
 
     why: str
 

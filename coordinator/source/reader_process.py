@@ -1,7 +1,6 @@
-"""Asking the worker that reads source code: starts it, waits for it no longer than it may take,
-asks again where it ended, and ends it.
+"""Asking the worker that reads source code: start it, limit the wait, ask again, end it.
 
-Used from any thread, one question at a time; blocking, so from a thread where a loop runs.
+Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import msgspec
 from coordinator.source import protocol
 from coordinator.workers.worker_process import WorkerEndedError, WorkerProcess
 
-#: So often is asked what the worker ended on. It has been seen to read it well a moment later.
+#: How often a question is asked that ends the worker. It may succeed a moment later.
 TRIES = 2
-#: The worker may answer so much later (seconds) than it is waited for.
+#: How much longer (seconds) than the asker waits the worker may take.
 GRACE_S = 1
 A = TypeVar("A", bound=protocol.Answer)
 
 
 class NoAnswerError(Exception):
-    """The worker could not answer: the disk refused, say."""
+    """The worker could not answer, for example because of the disk."""
 
 
 class WorkerFailedError(NoAnswerError):
@@ -39,10 +38,10 @@ class ReaderProcess:
     """One worker, started with the first question, ended with `close` or the `with`.
 
     Args:
-        seconds: an answer is waited for so long.
-        repository: the real path of a working tree, and where its index is kept; None: questions
-            of files alone are asked.
-        command: what starts the worker, if another.
+        seconds: how long an answer is waited for.
+        repository: the real path of a working tree, and where its index is kept; None for
+            questions about files alone.
+        command: another command that starts the worker.
         forks: `WorkerProcess.forks`.
     """
 
@@ -63,25 +62,25 @@ class ReaderProcess:
         self.close()
 
     def begin(self) -> None:
-        """Start the process, if it does not run: the first question need not wait for it."""
+        """Start the process, if it does not run, so that the first question need not wait."""
         self._worker.begin()
 
     def worker_id(self) -> int | None:
-        """The process id of the worker; None while there is none."""
+        """Return the process id of the worker; None while there is none."""
         return self._worker.pid
 
     def close(self) -> None:
-        """End the worker at once, for good: what is asked now or later has no answer."""
+        """End the worker at once, for good: present and later questions get no answer."""
         self._worker.close()
 
     def ask(self, question: protocol.Question, kind: type[A],
             seconds: float | None = None, *, in_turn: bool = True, tries: int = TRIES) -> A:
-        """Ask, and have an answer of this kind.
+        """Ask, and return an answer of this kind.
 
         Args:
-            seconds: how long it is waited for, if not as usual.
+            seconds: how long to wait, if not as usual.
             in_turn: `WorkerProcess.ask`.
-            tries: how often it is asked where the worker ends on it.
+            tries: how often to ask if the question ends the worker.
 
         Raises:
             NoAnswerError

@@ -1,5 +1,5 @@
-"""One repository in the worker: reads its files, keeps their index, and answers what a change of
-them breaks. Reads only below the root, and writes only the index."""
+"""One repository in the worker: reads its files, keeps their index, and judges changes of them.
+Reads only below the root, and writes only the index."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from coordinator.source.protocol import (
 from coordinator.words.file_names import blake2b
 from coordinator.words.resource_names import resource
 
-#: One listing names no more files for the index than this.
+#: The most files that one listing names for the index.
 FILES_MAX = 100_000
-#: No repository is listed that has more files, also of unknown languages.
+#: A repository with more files, even of unknown languages, is not listed.
 LISTED_MAX = 1_000_000
 #: A file that changed so lately (seconds) may change again within one tick of its clock.
 _FRESH_S = 2.0
@@ -89,7 +89,7 @@ class RepositoryIndex:
         return Updated(renewed)
 
     def _update_file(self, path: str) -> bool:
-        """Bring the index up to date with one file, and tell whether its facts were new."""
+        """Bring the index up to date with one file, and return whether its facts were new."""
         known_digest, known_stamp = self._index.known(path) or (None, None)
         stamp = self._make_stamp(path)
         if stamp is not None and known_stamp == stamp:

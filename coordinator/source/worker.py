@@ -1,8 +1,8 @@
-"""The process that reads source code: answers questions on files' bytes, and on a repository.
+"""The process that reads source code: answers questions about files' bytes, and about a repository.
 
 `reader_process` starts it as `python -P -m coordinator.source.worker [ROOT INDEX]`. A grammar is
-native code, and anybody may have written the files. So a fault, or a text that it never comes to an
-end with, ends this process and no other. Without a root it opens no file and keeps nothing.
+native code, and an attacker may have written the files. So a fault, or a text that never comes to
+an end, ends this process and no other. Without a root it opens no file and keeps nothing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from coordinator.workers import serving
 if TYPE_CHECKING:
     from coordinator.source.repository_index import RepositoryIndex
 
-#: Memory that it may take (bytes): a tree takes some hundred times its text at worst.
+#: The most memory (bytes): a tree takes some hundred times its text at worst.
 MEMORY_BYTES_MAX = 3 << 30
 #: With an index it runs for long, and reads no file of the largest size.
 INDEX_MEMORY_BYTES_MAX = 2 << 30
-#: An outline goes before a judgement.
+#: An outline has priority over a judgement.
 INDEX_NICE = 5
 
 
 def answer(body: bytes, repository: RepositoryIndex | None = None) -> bytes:
-    """What this question comes to."""
+    """Answer this question."""
     asked = msgspec.msgpack.decode(body, type=protocol.Asked)
     serving.within(asked.seconds)
     if isinstance(asked.question, protocol.FileQuestion):
@@ -57,7 +57,7 @@ def main() -> None:
         serving.limit(MEMORY_BYTES_MAX)
         serving.serve(answer)
         return
-    from coordinator.source.repository_index import RepositoryIndex  # it takes long to load
+    from coordinator.source.repository_index import RepositoryIndex  # its import takes long
 
     serving.limit(INDEX_MEMORY_BYTES_MAX)
     os.nice(INDEX_NICE)

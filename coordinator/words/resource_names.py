@@ -371,6 +371,11 @@ def as_typed(part: str) -> str:
     return part if plain is None else escape(plain)
 
 
+def from_root(name: str) -> str:
+    """Return a name, which begins at the root, as it is typed anywhere below the root."""
+    return FROM_ROOT + name
+
+
 def escape(path: str) -> str:
     """A glob that matches `path` and nothing else."""
     return _WILD_OR_ESCAPE.sub(r"\\\g<0>", path)

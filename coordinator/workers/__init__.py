@@ -1,1 +1,1 @@
-"""A process of its own for what may crash, hang or take all memory: asking it, and being it."""
+"""Processes for work that may crash, hang or take all memory: asking a worker, and being one."""

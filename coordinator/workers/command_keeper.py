@@ -1,11 +1,11 @@
-"""Runs one command for somebody who may die: whatever happens, nothing of the command outlives it.
+"""Runs one command for a caller that may die: whatever happens, nothing of the command outlives it.
 
-`python -P -m coordinator.workers.command_keeper SECONDS LOG COMMAND`, in the directory where the
-command is to run; what that prints is appended to LOG. The keeper reads its standard input: when
-that ends, whoever wanted the command is gone. All that the command has started is ended with it,
-also what has left its group or was left behind in the background (on Linux, where orphans come to
-the keeper; elsewhere its group alone). On its standard output it says how it went, as JSON:
-`{"code": 0, "why": ""}`.
+Called as `python -P -m coordinator.workers.command_keeper SECONDS LOG COMMAND`, in the directory
+for the command. The command's output is appended to LOG. The end of the keeper's standard input
+means that the caller is gone. All processes that the command has started are ended with it, even
+those that left its group or stayed in the background. This holds on Linux, where orphans come to
+the keeper; elsewhere only its group is ended. The keeper writes the result to its standard output,
+as JSON: `{"code": 0, "why": ""}`.
 
 Knows no task, no repository and no daemon.
 """
@@ -25,18 +25,18 @@ from pathlib import Path
 
 from coordinator.workers.process_group import stat_fields
 
-#: Whoever is at work goes before.
+#: Interactive work has priority.
 NICE = 10
-#: What the command has between SIGTERM and SIGKILL (seconds), and how often it is looked at.
+#: The command's time between SIGTERM and SIGKILL (seconds), and the time between two checks of it.
 GRACE_S, LOOK_S = 2.0, 0.1
 #: prctl: orphans below this process become its children; the death of its parent ends a process.
 _SUBREAPER, _PARENT_DEATH = 36, 1
-#: How it went when it took too long, and when nobody waits for it any more.
+#: Why the command was ended: it took too long, or its caller is gone.
 TOO_LONG, NOBODY = "time", "nobody"
 
 
 def main(arguments: list[str]) -> int:
-    """0: it has said how it went."""
+    """Run the command. Returns 0 when the result is written."""
     seconds, log, command = float(arguments[0]), Path(arguments[1]), arguments[2]
     with contextlib.suppress(OSError):
         os.nice(NICE)
@@ -65,7 +65,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Told:
-    """Whether it was told to end."""
+    """Whether the keeper got the signal to end."""
 
     def __init__(self) -> None:
         self.over = False
@@ -79,7 +79,7 @@ def _die_with_parent(libc: ctypes.CDLL) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], until: float, message: _Told) -> str:
-    """Wait for its end; why it is to be ended, if it has not come to it by itself."""
+    """Wait for its end. Return why it has to be ended, empty if it ended by itself."""
     while process.poll() is None:
         if message.over:
             return NOBODY
@@ -92,7 +92,7 @@ def _wait(process: subprocess.Popen[bytes], until: float, message: _Told) -> str
 
 
 def _end_orphans() -> None:
-    """End whatever has come to this process, until nothing comes any more."""
+    """End all orphans that have come to this process, until no more come."""
     while True:
         for pid in _children():
             with contextlib.suppress(OSError):

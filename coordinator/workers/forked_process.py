@@ -1,8 +1,8 @@
 """A worker process that is a fork of a command: as much of `subprocess.Popen` as its asker needs.
 
-A command that asks a worker once pays for the start of an interpreter, and for reading in all that
-it has itself, only to have the fault of a grammar end another process. A fork of it is another
-process, too. Only where no other thread runs: what one holds would never be let go in the child.
+A command that asks a worker once would pay for the start of an interpreter, and for importing all
+its own modules again, only so that the fault of a grammar ends another process. Its fork is another
+process, too. Only for a command without other threads: the child never gets their locks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import BinaryIO, NoReturn
 
 
 class ForkedProcess:
-    """Started when it is made.
+    """A process that starts when the object is made.
 
     Args:
-        command: as it would be started otherwise: `PYTHON … -m MODULE ARGUMENT…`. The module's
-            `main` is called with these arguments in `sys.argv`.
+        command: the command for a start without a fork: `PYTHON … -m MODULE ARGUMENT…`. The
+            module's `main` is called with these arguments in `sys.argv`.
 
     Attributes:
         stdin, stdout: its input to be written, its output to be read; not buffered.
@@ -34,7 +34,7 @@ class ForkedProcess:
         theirs, ours = os.pipe()
         mine, its = os.pipe()
         for stream in (sys.stdout, sys.stderr):
-            stream.flush()  # what waits to be written is written once
+            stream.flush()  # waiting output must be written once
         self.pid = os.fork()
         if self.pid == 0:
             _become(command[command.index("-m") + 1:], theirs, its)
@@ -45,11 +45,11 @@ class ForkedProcess:
         self._ended: int | None = None
 
     def poll(self) -> int | None:
-        """How it ended; None: it runs."""
+        """Return its exit code; None while it runs."""
         return self._waited(os.WNOHANG)
 
     def wait(self) -> int | None:
-        """Wait for its end."""
+        """Wait for its end, and return its exit code."""
         return self._waited(0)
 
     def kill(self) -> None:
@@ -61,7 +61,7 @@ class ForkedProcess:
         if self._ended is None:
             try:
                 ended, status = os.waitpid(self.pid, how)
-            except ChildProcessError:  # somebody else has waited for it
+            except ChildProcessError:  # another waiter has collected it
                 ended, status = self.pid, 0
             if ended:
                 self._ended = os.waitstatus_to_exitcode(status)
@@ -69,7 +69,7 @@ class ForkedProcess:
 
 
 def _become(words: Sequence[str], source: int, sink: int) -> NoReturn:
-    """Be the worker: with its own input and output, and nothing else of the parent's."""
+    """Become the worker: with its own input and output, and nothing else of the parent's."""
     code = 1
     with suppress(BaseException):
         os.dup2(source, 0)

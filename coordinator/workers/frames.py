@@ -1,5 +1,5 @@
-"""What goes between a worker process and who asks it: a frame is its length (four bytes,
-big-endian) and its body. Both ends import this."""
+"""The frames between a worker process and its asker: a frame is its length (four bytes, big-endian)
+and its body. Both ends import this."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ HEAD = struct.Struct(">I")
 
 
 def frame(body: bytes) -> bytes:
-    """A body with its head."""
+    """Return a body with its head."""
     return HEAD.pack(len(body)) + body

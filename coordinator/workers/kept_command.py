@@ -1,7 +1,7 @@
-"""Runs a person's command by a keeper (`command_keeper`): nothing of it outlives whoever asked.
+"""Runs a person's command by a keeper (`command_keeper`): nothing of it outlives its caller.
 
-Blocking: from a thread where a loop runs. What the keeper does is its own business; here it is
-started, waited for, and let go of. Knows nothing of what the command is for.
+It blocks, so an event loop calls it from a thread. The keeper's work is its own business. This
+module starts it, waits for it, and lets go of it. Knows nothing of the command's purpose.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import NamedTuple
 
 from coordinator.words.texts import harmless
 
-#: How often it is looked whether anybody still wants it, and how long a keeper that was let go of
-#: may take to end all that it has started (seconds).
+#: The time between two checks whether the command is still wanted, and how long a keeper may take
+#: afterwards to end all that it has started (seconds).
 LOOK_S, END_S = 0.1, 10.0
-#: Of the command's output, what is told (bytes).
+#: How much of the command's output is shown (bytes).
 TAIL_BYTES = 2_000
 
 
 class Ended(NamedTuple):
-    """How a command went.
+    """The result of a command.
 
     Attributes:
-        code: its exit code, negative for a signal; None: it was not waited for, or could not run.
-        why: words on why it has no exit code of its own; empty if it has.
-        late: it took longer than it may.
+        code: its exit code, negative for a signal; None if it was stopped, or could not run.
+        why: why it has no exit code of its own; empty if it has one.
+        late: whether it took too long.
     """
 
     code: int | None
@@ -41,8 +41,7 @@ class Ended(NamedTuple):
 
 def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: float,
         unwanted: Callable[[], bool]) -> Ended:
-    """Run it with `sh -c`, its output appended to `log`, for at most `seconds`. It is ended as soon
-    as `unwanted()`.
+    """Run it with `sh -c`, output appended to `log`, for at most `seconds`, or until `unwanted()`.
 
     Raises:
         OSError: it cannot be started.
@@ -60,7 +59,7 @@ def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: 
             if unwanted():
                 stopped = True
                 break
-        keeper.stdin.close()  # nobody waits for it any more
+        keeper.stdin.close()  # the keeper ends the command
         keeper.stdin = None
         try:
             data, errors = keeper.communicate(timeout=END_S)
@@ -83,7 +82,7 @@ def run(command: str, *, cwd: Path, env: Mapping[str, str], log: Path, seconds: 
 
 
 def how(ended: Ended) -> str:
-    """How it went, as the rest of a sentence."""
+    """Describe the result, as the rest of a sentence."""
     code = ended.code
     if ended.why or code is None:
         return ended.why
@@ -91,7 +90,7 @@ def how(ended: Ended) -> str:
 
 
 def tail(log: Path) -> str:
-    """The last of what a command printed, harmless to show; empty if there is nothing."""
+    """Return the last output of a command, harmless to show; empty if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))

@@ -1,9 +1,9 @@
 """One agent as a process in a group of its own, and the end of that group.
 
-Agents start helpers; some ignore a signal to their parent alone, or leave the real worker behind.
-So each gets a session of its own and is always ended as a group. A process is known by its pid
-*and* the instant it started, so that a pid that was given to somebody else is never signalled.
-Owns no task and talks to no daemon.
+Agents start helpers. Some helpers ignore a signal to their parent alone, or leave the real worker
+behind. So each agent gets a session of its own and is always ended as a group. A process is
+identified by its pid *and* the instant it started, so that a reused pid is never signalled. Owns no
+task and talks to no daemon.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-#: How long the end of a group that was killed is waited for.
+#: How long the end of a killed group is waited for.
 REAP_S = 10.0
 
 
@@ -28,7 +28,7 @@ class Running:
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], log: Path,
         stdin: Path | IO[bytes] | None,
     ) -> None:
-        """Start it, its output appended to `log`; it reads `stdin`, which is nothing for None.
+        """Start it, its output appended to `log`. It reads `stdin`; None is an empty input.
 
         Raises:
             OSError: it cannot be started.
@@ -47,8 +47,8 @@ class Running:
         self._watcher.start()
 
     def _watch(self) -> None:
-        # Not reaped yet: while the zombie stands, its number can be given to nobody else, and the
-        # rest of its group can be signalled without doubt.
+        # Not reaped yet: while the zombie exists, its number is not reused, and the rest of its
+        # group can be signalled safely.
         if hasattr(os, "waitid"):
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
@@ -57,14 +57,14 @@ class Running:
         self.exited.set()
 
     def finish(self) -> int:
-        """After `exited`: end what it left running in its group; its exit code (-N: signal N)."""
+        """After `exited`: end the rest of its group, and return its exit code (-N: signal N)."""
         if self._process.returncode is None:
             _signal(self.pid, signal.SIGKILL)
             self._process.wait()
         return self._process.returncode
 
     def stop(self, grace_s: float) -> int:
-        """SIGTERM to the group, after `grace_s` SIGKILL; its exit code."""
+        """Send SIGTERM to the group, after `grace_s` SIGKILL. Return its exit code."""
         if not self.exited.is_set():
             _signal(self.pid, signal.SIGTERM)
             if not self.exited.wait(grace_s):
@@ -85,9 +85,9 @@ def _signal(group: int, number: int) -> None:
 
 
 def mark(pid: int) -> str | None:
-    """What tells this process from a later one with its number: boot and instant of its start.
+    """Return a mark of this process that no later one with its number has: boot and start.
 
-    None when there is no such process.
+    None if there is no such process.
     """
     fields = stat_fields(pid)
     if fields is not None:
@@ -101,8 +101,8 @@ def mark(pid: int) -> str | None:
 
 
 def lives(pid: int, known: str | None) -> bool:
-    """Whether the process that had this number and this `mark` still runs. (One that has ended
-    keeps both until its parent has asked how.)"""
+    """Whether the process that had this number and this `mark` still runs. An ended process keeps
+    both until its parent collects it."""
     if known is None or mark(pid) != known:
         return False
     fields = stat_fields(pid)
@@ -110,10 +110,10 @@ def lives(pid: int, known: str | None) -> bool:
 
 
 def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) -> bool:
-    """End the group of a process that an earlier launcher left; whether there was one.
+    """End the group of a process that an earlier launcher left. Return whether there was one.
 
-    Its number may have been given away since: the first process must bear the same `mark`, or,
-    when it is gone, a member of its group must have been started as `agent`.
+    Its number may have been reused: the first process must have the same `mark`, or, if it is gone,
+    a member of its group must have been started as `agent`.
     """
     now = mark(pid)
     if now is None:
@@ -132,8 +132,8 @@ def end_orphan(pid: int, known: str | None, agent: str, grace_s: float = 2.0) ->
 
 
 def unrecorded(agent: str, socket: str) -> int | None:
-    """The group of a process that was started as `agent` for the coordinator at `socket`, and
-    whose launcher died before it could write down which it is. None without /proc."""
+    """Find the group of a process that was started as `agent` for the coordinator at `socket`, and
+    whose launcher died before it could record the group. None without /proc."""
     try:
         known = [int(entry) for entry in os.listdir("/proc") if entry.isdecimal()]
     except OSError:
@@ -148,7 +148,7 @@ def unrecorded(agent: str, socket: str) -> int | None:
 
 
 def _members(group: int) -> list[int]:
-    """Living processes of a group; without /proc, the group's number if it answers at all."""
+    """Return the living processes of a group. Without /proc, the group's number if it answers."""
     if not Path("/proc/self/stat").exists():
         try:
             os.killpg(group, 0)
@@ -165,7 +165,7 @@ def _members(group: int) -> list[int]:
 
 
 def started_with(pid: int, name: str, value: str) -> bool:
-    """Whether a process was started with this in its environment; False where that is not told."""
+    """Whether a process was started with this in its environment; False if that is unknown."""
     try:
         wanted = os.fsencode(f"{name}={value}")
         return wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -174,8 +174,8 @@ def started_with(pid: int, name: str, value: str) -> bool:
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the third (state) on: 0 state, 2 group, 3 session, 4 terminal,
-    19 start. None: there is no such process, or no /proc."""
+    """Return the fields of /proc/PID/stat from the third (state) on: 0 state, 2 group, 3 session, 4
+    terminal, 19 start. None without such a process, or without /proc."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:

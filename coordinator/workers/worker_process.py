@@ -1,8 +1,7 @@
-"""Asking a worker process: starts it with the first question, waits for an answer no longer than
-said, and ends it.
+"""Asking a worker process: starts it with the first question, limits the wait, ends it.
 
-Used from any thread, one question at a time; blocking, so from a thread where a loop runs. Knows
-nothing of what is asked.
+Used from any thread, one question at a time. It blocks, so an event loop calls it from a thread.
+Knows nothing of the questions.
 """
 
 from __future__ import annotations
@@ -27,9 +26,10 @@ class WorkerProcess:
     """One process at a time.
 
     Args:
-        command: what starts it; it reads frames from its input and answers each with one.
-        forks: it is a fork of this process where no other thread runs, which saves the start of an
-            interpreter; for a `command` of `python -m MODULE …` (`ForkedProcess`).
+        command: the command of the process, which reads frames from its input and answers each
+            with a frame.
+        forks: fork this process if no other thread runs, which saves the start of an
+            interpreter. Only for a `command` of `python -m MODULE …` (`ForkedProcess`).
     """
 
     def __init__(self, command: Sequence[str], *, forks: bool = False) -> None:
@@ -45,15 +45,15 @@ class WorkerProcess:
         return process.pid if process is not None else None
 
     def ask(self, body: bytes, seconds: float, *, in_turn: bool = True) -> bytes:
-        """The body of the answer.
+        """Ask, and return the body of the answer.
 
         Args:
-            in_turn: wait for the questions of others, however long these take. If not, that is part
-                of the time, and where it is over the worker goes on with theirs.
+            in_turn: wait for the questions of others, however long these take. Otherwise the wait
+                is part of the time, and after it the worker continues with theirs.
 
         Raises:
-            TimeoutError: there was none in time, and the worker was ended if it was at work on
-                this; WorkerEndedError.
+            TimeoutError: there was no answer in time. The worker was ended if it worked on this.
+            WorkerEndedError
         """
         until = time.monotonic() + seconds
         if not self._lock.acquire(timeout=-1 if in_turn else seconds):
@@ -75,18 +75,17 @@ class WorkerProcess:
                 raise
 
     def begin(self) -> None:
-        """Start the process, if there is none. Where it cannot be had, the first question says so.
-        """
+        """Start the process, if there is none. If it cannot start, the first question fails."""
         with self._lock, contextlib.suppress(OSError, EOFError):
             self._started()
 
     def end(self) -> None:
-        """End the process, once it has answered; the next question starts another."""
+        """End the process, once it has answered. The next question starts another."""
         with self._lock:
             self._end()
 
     def close(self) -> None:
-        """End the process at once, for good: whoever waits for an answer gets none."""
+        """End the process at once, for good. A waiting question gets no answer."""
         self._closed = True
         process = self._process
         if process is not None:
@@ -102,7 +101,7 @@ class WorkerProcess:
                 ForkedProcess(self._command) if self._forks and active_count() == 1 else
                 subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=subprocess.DEVNULL, bufsize=0))
-        if self._closed:  # asked last: `close` ends what it finds
+        if self._closed:  # checked last: `close` ends a process that it finds
             raise EOFError("it was closed")
         return process
 

@@ -141,7 +141,7 @@ def test_who_has_one_started_outside_of_its_session_keeps_nobody_from_starting_i
 
     def awaited(state: StateDir) -> None:
         turn = os.open(state.path, os.O_RDONLY)
-        free.append(starting._is_locked(turn))
+        free.append(starting._try_lock(turn))
         os.close(turn)
 
     monkeypatch.setattr(starting, "_start", outside)

@@ -313,8 +313,8 @@ def test_the_door_of_a_repository_with_a_long_path_is_elsewhere(tmp_path: Path) 
     opened = door.Door(folder, "", ask)
     try:
         assert opened.path.parent != folder
-        with door.knock(opened.path, "ann") as link, pytest.raises(Refusal, match="Nobody is here"):
-            door.heard(link, "ann")
+        with door.send_request(opened.path, "ann") as link, pytest.raises(Refusal, match="Nobody is here"):
+            door.read_answer(link, "ann")
         with socket.socket(socket.AF_UNIX) as rude:  # who says nothing that is understood
             rude.connect(str(opened.path))
             rude.sendall(b"hello\n")
@@ -322,7 +322,7 @@ def test_the_door_of_a_repository_with_a_long_path_is_elsewhere(tmp_path: Path) 
     finally:
         opened.close()
     with pytest.raises(Refusal, match="ended, or does not answer"):
-        door.knock(opened.path, "ann")
+        door.send_request(opened.path, "ann")
     assert came == ["ann"]
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coordinator.meaning.facts import Param, Shape
 from coordinator.meaning.judging import judge
-from coordinator.meaning.outcomes import BREAKS_MAX, Break, Unseen, concluded
+from coordinator.meaning.outcomes import BREAKS_MAX, Break, Unseen, conclude
 from coordinator.meaning.signatures import misfit
 from coordinator.slices.impact.impact import refused
 from coordinator.words.refusals import Code
@@ -341,7 +341,7 @@ def test_who_holds_the_whole_file_leases_what_breaks_for_certain(unseen: int, pl
     breaks = [Break(f"b.py::f{n}", "b.py", f"f{n}", n, "name", "a.py::g", "it calls g") for n in range(places)]
     dynamic = [Unseen("c.py", "c.py", n, "getattr") for n in range(unseen)]
     for held, code in (({"a.py"}, Code.REQUIRE_ADDITIONAL_LOCKS), ({"a.py", "b.py"}, None), (set[str](), ...)):
-        outcome = concluded("a.py", [("a.py::g", "takes more")], breaks, dynamic, held)
+        outcome = conclude("a.py", [("a.py::g", "takes more")], breaks, dynamic, held)
         refusal = refused(outcome, held)
         if code is ...:
             escalates = bool(unseen) or places > BREAKS_MAX

@@ -379,11 +379,13 @@ def test_in_a_launchs_worktree_an_edit_leases_regions_and_waits_for_nobody(tmp_p
         old, new = ("return 1", "return 10") if one is ann else ("return 3", "return 30")
         assert not proposes(one, old, new, f"{place}/a.py").deny
     assert sorted(holders(world)) == ["a.py::f", "a.py::g"]
-    assert "a.py::g is leased" in proposes(ann, "return 3", "return 31", f".coord/worktrees/{ann.name}/a.py").deny
+    again = proposes(ann, "return 3", "return 31", f".coord/worktrees/{ann.name}/a.py")
+    assert not again.deny and f"{bob.name} edits a.py::g" in again.context
     assert not proposes(eve, "return 2", "return 20").deny, "beside them, in the main one"
     elsewhere = tmp_path / "mine"
     subprocess.run(["git", "worktree", "add", "-q", "--detach", str(elsewhere)], cwd=world.root, check=True, capture_output=True)
-    assert "a.py" in proposes(Session(world, "pat"), "return 4", "return 40", str(elsewhere / "a.py")).deny, "a person's own is taken whole"
+    assert not proposes(Session(world, "pat"), "return 4", "return 40", str(elsewhere / "a.py")).deny
+    assert "a.py" in holders(world), "in a person's own tree the file is leased whole"
     world.close()
 
 

@@ -38,7 +38,7 @@ class Row(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """What the next `y` does."""
+    """The action of the next `y`."""
 
     said: str
     request: rq.Request[Any]
@@ -96,7 +96,7 @@ class Dashboard(SessionApp[str | None]):
         self.pending: Pending | None = None
 
     def compose(self) -> ComposeResult:
-        """The state, the lists' names, one list, the last message, the keys."""
+        """Lay out the state, the lists' names, one list, the last message, the keys."""
         yield Static(id="head")
         yield Static(id="tabs")
         yield DataTable(cursor_type="row", zebra_stripes=False, cell_padding=1)
@@ -109,7 +109,7 @@ class Dashboard(SessionApp[str | None]):
         self.set_interval(EVERY_S, self._look_again)
 
     async def on_resize(self) -> None:
-        """The last column has the rest of the width."""
+        """Give the last column the remaining width."""
         self._draw()
 
     # ------------------------------------------------------------ what is shown
@@ -191,7 +191,7 @@ class Dashboard(SessionApp[str | None]):
             table.scroll_to(y=scroll, animate=False)
 
     def _row(self) -> Row | None:
-        """The chosen row."""
+        """Return the chosen row."""
         table = self.query_one(DataTable)
         position = table.cursor_row
         return self.rows[position] if table.row_count and 0 <= position < len(self.rows) else None
@@ -199,14 +199,14 @@ class Dashboard(SessionApp[str | None]):
     # ------------------------------------------------------------ choosing
 
     async def action_list(self, name: str) -> None:
-        """Another list."""
+        """Show another list."""
         self.chosen, self.rows, self.pending = name, [], None
         self.query_one(DataTable).clear(columns=True)
         self.say("")
         await self._look()
 
     async def action_step(self, by: int) -> None:
-        """The next list, or the one before."""
+        """Show the next list, or the one before."""
         names = list(LISTS)
         await self.action_list(names[(names.index(self.chosen) + by) % len(names)])
 
@@ -243,7 +243,7 @@ class Dashboard(SessionApp[str | None]):
         await self.push_screen(LogPage(task, self.session.root))
 
     async def action_keys(self) -> None:
-        """All keys."""
+        """Show all keys."""
         await self.push_screen(Page("keys", Text(KEYS_OF_DASHBOARD)))
 
     def action_queue(self) -> None:
@@ -286,7 +286,7 @@ class Dashboard(SessionApp[str | None]):
             self.say(f"{pending.said}. {in_line(getattr(done, 'message', ''))}".strip())
 
     async def action_decide(self, verdict: rq.Verdict) -> None:
-        """A verdict on the chosen review."""
+        """Give a verdict on the chosen review."""
         row = self._row()
         if row is None or not isinstance(row.about, rq.Review):
             self.say("Choose a review (4) to decide on it; v opens them all.")
@@ -299,11 +299,11 @@ class Dashboard(SessionApp[str | None]):
             self.say(f"{done.review} {done.state}  (u takes it back)")
 
     async def changed(self, review: rq.Review) -> None:
-        """Look again."""
+        """Show the new state."""
         await self._look()
 
     def on_key(self, event: Any) -> None:
-        """Any other key is a no."""
+        """Take any other key as a no."""
         if self.pending is not None and event.key not in ("y", "x", "a", "d"):
             self.pending = None
             self.say("Nothing was done.")
@@ -381,7 +381,7 @@ _ROWS: dict[str, Callable[[Dashboard], list[Row]]] = {
 
 
 def _subject(about: Any) -> str | None:
-    """The subject of `requests.Explain` for it."""
+    """Return the subject of `requests.Explain` for it."""
     for kind, field in ((rq.AgentRow, "agent"), (rq.Lease, "resource"), (rq.Task, "task"),
                         (rq.Unlock, "request"), (rq.Waiter, "acquisition_id")):
         if isinstance(about, kind):
@@ -390,7 +390,7 @@ def _subject(about: Any) -> str | None:
 
 
 def _task(about: Any) -> str | None:
-    """The task that it belongs to."""
+    """Return the task that it belongs to."""
     if isinstance(about, rq.AgentRow):
         return about.tasks[0] if about.tasks else None
     task = getattr(about, "task", None)

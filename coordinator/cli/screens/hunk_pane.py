@@ -1,6 +1,6 @@
 """The pane that shows the difference of one file: its hunks below each other, one of them chosen.
 
-The pane knows what it draws and which hunk is chosen. It decides nothing and sends no request.
+The pane knows its difference and the chosen hunk. It decides nothing and sends no request.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ class HunkPane(VerticalScroll):
             widget.set_class(chosen, "chosen")
 
     def redraw(self) -> None:
-        """Draw again what depends on the width, or on the kind of view."""
+        """Draw again everything that depends on the width, or on the kind of view."""
         for hunk in self.hunks[:HUNKS_MAX]:
             self.query_one(f"#hunk-{hunk.number}", Static).update(self._drawn(hunk))
 
     def on_resize(self) -> None:
-        """Two columns are as wide as the pane."""
+        """Make two columns as wide as the pane."""
         if self.beside:
             self.redraw()
 

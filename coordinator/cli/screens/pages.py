@@ -1,8 +1,8 @@
 """The parts that every full screen shares: a session with the coordinator, a status line, verdicts
 that can be undone, and pages of text.
 
-A page of text covers the screen until one of the usual keys closes it. Each screen decides itself
-what it shows and which keys it takes.
+A page of text covers the screen until one of the usual keys closes it. Each screen decides its
+content and its keys.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Page(ModalScreen[None]):
         self._above, self._below = title, text
 
     def compose(self) -> ComposeResult:
-        """The text, which can be scrolled."""
+        """Lay out the text, which can be scrolled."""
         with VerticalScroll():
             yield Static(Text(f"{self._above}   (q, Esc: back)"), classes="title")
             yield Static(self._below, id="text")
@@ -92,7 +92,7 @@ class Page(ModalScreen[None]):
 
 
 class LogPage(Page):
-    """What the launched agents of a task say and do, continuously."""
+    """The output of a task's launched agents, continuously."""
 
     def __init__(self, task: str, root: Path) -> None:
         super().__init__(f"log of {task}", Text("No launched agent has worked on it yet."))
@@ -127,7 +127,7 @@ class LogPage(Page):
 
 
 def story(row: rq.Review, task: rq.Task | None) -> Text:
-    """A review's task, its timeline, its files and the agent's last lines."""
+    """Return a review's task, its timeline, its files and the agent's last lines."""
     text = Text(in_line(row.summary) + "\n")
     if row.part_of:
         text.append(f"a part of {row.part_of}, decided by itself\n")
@@ -174,7 +174,7 @@ class SessionApp(App[ReturnType]):
         self._one_at_a_time = asyncio.Lock()
 
     async def changed(self, review: rq.Review) -> None:
-        """A verdict was given here, or taken back: show the new state."""
+        """Show the new state after a verdict was given or undone here."""
 
     async def ask(self, request: rq.Request[R]) -> R | None:
         """The answer; None if the request was refused, which is shown. One question at a time, in
@@ -195,7 +195,7 @@ class SessionApp(App[ReturnType]):
             result.update(Text(text))
 
     def note(self, done: rq.Review) -> None:
-        """A verdict that can be taken back."""
+        """Remember a verdict that can be undone."""
         self.decided = [*self.decided, done.review][-UNDO_MAX:]
 
     async def action_undo(self) -> None:

@@ -1,7 +1,7 @@
-"""The queue of reviews on a terminal: what waits, the difference, and a verdict by a key.
+"""The queue of reviews on a terminal: the waiting ones, the difference, and a verdict by a key.
 
-Owns the keys, and what is chosen: a whole review, a file, or a hunk. Verdicts are the operations
-that the commands use (`requests.ReviewDecide`); nothing is decided here.
+Owns the keys, and the choice: a whole review, a file, or a hunk. Verdicts are the operations that
+the commands use (`requests.ReviewDecide`); nothing is decided here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ EVERY_S = 3.0
 
 
 class ReviewQueue(SessionApp[None]):
-    """Work through what waits for a verdict."""
+    """Work through the reviews that wait for a verdict."""
 
     CSS = """
     Screen { layout: vertical; }
@@ -79,7 +79,7 @@ class ReviewQueue(SessionApp[None]):
         self.by_file = False  # a file or a hunk is chosen; otherwise the whole review
 
     def compose(self) -> ComposeResult:
-        """The list, the difference, the last message, the keys."""
+        """Lay out the list, the difference, the last message, the keys."""
         yield OptionList(id="reviews")
         yield HunkPane(id="pane")
         yield Static(id="said")
@@ -168,7 +168,7 @@ class ReviewQueue(SessionApp[None]):
     # ------------------------------------------------------------ choosing
 
     async def action_step_review(self, by: int) -> None:
-        """The next review, or the one before."""
+        """Show the next review, or the one before."""
         if self.rows:
             listed = self.query_one("#reviews", OptionList)
             listed.highlighted = (self._find_position() + by) % len(self.rows)
@@ -176,7 +176,7 @@ class ReviewQueue(SessionApp[None]):
             await self._show(self.rows[self._find_position()].review)
 
     async def on_option_list_option_highlighted(self, _: OptionList.OptionHighlighted) -> None:
-        """The row that is lit is the one that is shown, and judged."""
+        """Show the highlighted row. Verdicts are on it."""
         lit = self._lit()
         if lit is not None and (self.shown is None or self.shown.review != lit):
             self.by_file = False
@@ -188,13 +188,13 @@ class ReviewQueue(SessionApp[None]):
             listed.highlighted).id
 
     async def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Chosen in the list, with Enter or the mouse."""
+        """Show the row that is chosen with Enter or the mouse."""
         self.by_file = False
         await self._show(event.option.id)
         self.query_one(HunkPane).focus()
 
     def action_whole(self) -> None:
-        """The verdict is on the whole review again."""
+        """Choose the whole review for the verdict again."""
         self.by_file = False
         pane = self.query_one(HunkPane)
         pane.choose(None)
@@ -232,7 +232,7 @@ class ReviewQueue(SessionApp[None]):
         (pane.scroll_page_down if by > 0 else pane.scroll_page_up)(animate=False)
 
     def action_view(self) -> None:
-        """Below each other, or side by side."""
+        """Switch between lines below each other, and two columns."""
         pane = self.query_one(HunkPane)
         pane.beside = not pane.beside
         pane.redraw()
@@ -279,7 +279,7 @@ class ReviewQueue(SessionApp[None]):
         return False
 
     async def changed(self, review: rq.Review) -> None:
-        """Look again."""
+        """Show the new state."""
         await self._refresh(review.review)
 
     async def action_edit(self) -> None:
@@ -311,7 +311,7 @@ class ReviewQueue(SessionApp[None]):
         before = _stamp(place)
         refused = None
         with self.suspend():
-            try:  # in here: what leaves this block on its own leaves the screen suspended
+            try:  # in here: an error that leaves this block leaves the screen suspended
                 code = run(place, file)
             except Refusal as refusal:
                 refused = refusal
@@ -329,7 +329,7 @@ class ReviewQueue(SessionApp[None]):
             self._say_choice()
 
     async def action_story(self) -> None:
-        """Show the agent's task, what happened, and its last words."""
+        """Show the agent's task, its story, and its last words."""
         row = self.shown
         if row is None:
             return
@@ -339,13 +339,13 @@ class ReviewQueue(SessionApp[None]):
         await self.push_screen(Page(f"{row.review}: what happened", story(row, task)))
 
     async def action_keys(self) -> None:
-        """All keys."""
+        """Show all keys."""
         await self.push_screen(Page("keys", Text(KEYS_OF_QUEUE)))
 
     # ------------------------------------------------------------ asking
 
     async def _look_again(self) -> None:
-        """Load what others have opened or decided meanwhile. The visible review stays as it is."""
+        """Load reviews that others have opened or decided meanwhile. The visible one stays."""
         if self._one_at_a_time.locked() or len(self.screen_stack) > 1:
             return
         try:
@@ -373,7 +373,7 @@ class ReviewQueue(SessionApp[None]):
 
 
 def _line(row: rq.Review, now_ms: int) -> Text:
-    """A review in the list."""
+    """Return a review's line in the list."""
     task = f"{row.task}  " if row.task else ""
     line = Text(f"{row.review:<6} {ago(row.opened_at, now_ms):<12} ", no_wrap=True,
                 overflow="ellipsis")

@@ -55,7 +55,7 @@ def edit(place: Path, line: int | None, where: Path | None = None) -> int:
 
 
 def _chosen(where: Path) -> bool:
-    """Whether anybody has said which editor: git's own word would be `vi`."""
+    """Whether an editor is configured: git's own default would be `vi`."""
     return any(os.environ.get(name) for name in ("GIT_EDITOR", "VISUAL", "EDITOR")) or (
         _ask_version("git", "config", "core.editor", at=where) is not None)
 
@@ -105,13 +105,13 @@ def _ask_version(*words: str, at: Path) -> str | None:
 
 
 def _tree(place: Path) -> Path:
-    """The nearest directory above that is there."""
+    """Return the nearest existing directory above."""
     return next((path for path in place.parents if path.is_dir()), Path("/"))
 
 
 @contextmanager
 def _files(name: str, **contents: bytes | None) -> Iterator[dict[str, Path]]:
-    """Contents as files, each called like the one that it is of."""
+    """Write each side to a file with the original's name, and yield the files."""
     with tempfile.TemporaryDirectory(prefix="coord-review-") as folder:
         result = {}
         for side, data in contents.items():

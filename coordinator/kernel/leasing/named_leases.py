@@ -15,10 +15,10 @@ from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.kernel.leasing.typed_names import (
     folder_below,
     held_by_name,
-    joined,
+    hint_from_root,
     lease_typed,
-    meant_from_root,
     scope_of,
+    to_root_relative,
 )
 from coordinator.kernel.leasing.waiting_line import place_of
 from coordinator.rules import leases as rule
@@ -194,7 +194,7 @@ def _named_so(
     start = folder_below(svc, cwd)
     leases: list[LeaseRow] = []
     for given in resources:
-        text = joined(start, given)
+        text = to_root_relative(start, given)
         scope = scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
@@ -230,7 +230,7 @@ def _not_leased(svc: Service, tx: Tx, agent: str, asked: Resource, texts: Sequen
             f"({waits}).", next=f"`coord request withdraw {waits} --agent {agent}` leaves the "
             "line.", resource=asked.name)
     return Refusal(Code.UNKNOWN_LEASE, f"Nobody holds a lease on {asked.name}.",
-                   next=meant_from_root(svc, tx, texts, asked, cwd), resource=asked.name)
+                   next=hint_from_root(svc, tx, texts, asked, cwd), resource=asked.name)
 
 
 def _describe_around(asked: Resource, rows: Sequence[LeaseRow]) -> str:

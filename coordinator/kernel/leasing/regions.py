@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.kernel.core import Service
-from coordinator.kernel.leasing.typed_names import typed
+from coordinator.kernel.leasing.typed_names import to_typed
 from coordinator.regions.names import is_known, nearest
 from coordinator.store.ledger import Tx
 from coordinator.words import file_names
@@ -54,7 +54,7 @@ def _unknown(svc: Service, name: str, region_names: Sequence[str], agent: str, c
             Code.REGION_UNKNOWN,
             f"{file_names.shown(path)} has no regions: it is "
             f"{'proposed' if proposed else 'leased'} as a whole. {nothing}",
-            next=f"`coord {'propose' if proposed else 'lock'} {typed(svc, path, 'file', cwd)} "
+            next=f"`coord {'propose' if proposed else 'lock'} {to_typed(svc, path, 'file', cwd)} "
             f"--agent {agent}`",
             resource=name, nearest=[path],
         )
@@ -63,9 +63,9 @@ def _unknown(svc: Service, name: str, region_names: Sequence[str], agent: str, c
         Code.REGION_UNKNOWN,
         f"{file_names.shown(path)} has no region {wanted!r}. The nearest: "
         f"{', '.join(near)}. {nothing}",
-        next=f"`coord regions {typed(svc, path, 'file', cwd)}` lists them; " + (
+        next=f"`coord regions {to_typed(svc, path, 'file', cwd)}` lists them; " + (
             "one that is to be added has no version." if proposed else
-            f"`coord lock --new {typed(svc, name, 'region', cwd)} --agent {agent}` is for "
+            f"`coord lock --new {to_typed(svc, name, 'region', cwd)} --agent {agent}` is for "
             "one that is to be added."),
         resource=name, nearest=[f"{path}::{text}" for text in near],
     )

@@ -128,7 +128,7 @@ def over(svc: Service, tx: Tx, agent: str) -> None:
         grant.end(tx, row)
     asked = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
     files = {file_scope(resource.scope) for resource in asked}
-    lost_writes.stood(svc, tx, agent, [
+    lost_writes.note_written(svc, tx, agent, [
         as_resource(lost.resource, "file", lost.scope)
         for lost in tx.each(LostWritesRow, "lost_by", agent) if lost.scope in files])
 

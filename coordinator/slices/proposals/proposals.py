@@ -403,7 +403,7 @@ def _begin(svc: Service, request: rq.Propose, planned: Planned | Refusal, tx: Tx
         return lost_writes.note(svc, tx, request.agent, located, plan)
     if not plan.steps:
         agents.noted(tx, request.agent, asking)
-        lost_writes.stood(svc, tx, request.agent, resources)
+        lost_writes.note_written(svc, tx, request.agent, resources)
         return _make_reply(f"C-{tx.number('commit')}", plan, [])
     grant.check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, request.agent, asking)
@@ -430,7 +430,7 @@ def _applied(svc: Service, begun: Begun, tx: Tx, warnings: Any) -> rq.ProposalAp
     if isinstance(warnings, Refusal):
         return warnings
     agent = begun.journal.verdict.by
-    lost_writes.stood(svc, tx, agent, [located.resource for located in begun.located])
+    lost_writes.note_written(svc, tx, agent, [located.resource for located in begun.located])
     return _make_reply(begun.journal.review, begun.plan, warnings)
 
 

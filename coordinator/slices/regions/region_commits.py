@@ -23,7 +23,7 @@ from coordinator.kernel.holders import agents
 from coordinator.kernel.leasing import free_windows, other_names
 from coordinator.kernel.leasing.named_leases import check_token, stale
 from coordinator.kernel.leasing.overlapping import leases_near
-from coordinator.kernel.leasing.typed_names import held_by_link, meant_from_root, typed
+from coordinator.kernel.leasing.typed_names import held_by_link, hint_from_root, to_typed
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Write, decide
 from coordinator.kernel.writing import carrying_out
 from coordinator.kernel.writing.commits import AGAIN_S, TRIES, Plan, begin, close, open_windows
@@ -41,11 +41,11 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import (
-    FROM_ROOT,
     HEADER,
     Resource,
     copy_name,
     file_scope,
+    from_root,
     kind_of,
     path_of,
     path_scope,
@@ -196,7 +196,7 @@ def _check_tree(svc: Service, named: Meant, lease: LeaseRow, request: rq.CommitR
     if named.worktree == lease.worktree or not named.is_said:
         return
     below = request.cwd not in (None, svc.root, named.worktree)
-    name = shlex.quote((FROM_ROOT if below else "") + lease.file_path)
+    name = shlex.quote(from_root(lease.file_path) if below else lease.file_path)
     raise Refusal(
         Code.INVALID, f"{named.resource.name} is leased in {_tree(svc, lease.worktree)}, not in "
         f"{_tree(svc, named.worktree)}. Nothing was written.", resource=named.resource.name,
@@ -286,7 +286,7 @@ def _no_right(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
               around: Sequence[LeaseRow]) -> Refusal:
     """Why it may not be written: others hold it, or it is held to be shared, or to be read.
     `around`: of `rows` those that would give the right to it."""
-    agent, typed_now = request.agent, typed(svc, asked.name, asked.kind, request.cwd)
+    agent, typed_now = request.agent, to_typed(svc, asked.name, asked.kind, request.cwd)
     theirs = next((row for row in around if row.mode == "exclusive"
                    and row.expires_at > tx.now and row.locked_by != agent), None)
     if theirs is not None:
@@ -312,7 +312,7 @@ def _no_right(svc: Service, tx: Tx, request: rq.CommitRegion, asked: Resource,
         )
     return Refusal(
         Code.UNKNOWN_LEASE, f"{agent} has no lease on {asked.name}. Nothing was written.",
-        next=meant_from_root(svc, tx, [given.resource], asked, request.cwd) or (
+        next=hint_from_root(svc, tx, [given.resource], asked, request.cwd) or (
             f"`coord lock --new {typed_now} --agent {agent}`, then commit."
             if given.after is not None else
             f"`coord lock {typed_now} --agent {agent}`, read it, then commit."),

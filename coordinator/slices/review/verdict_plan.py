@@ -40,7 +40,7 @@ from coordinator.words import file_names
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import FROM_ROOT, Resource, resource
+from coordinator.words.resource_names import Resource, from_root, resource
 
 #: Permission bits of a file whose own are not known.
 PLAIN_MODE = 0o644
@@ -159,7 +159,7 @@ def _held(lease: LeaseRow, path: str, what: str) -> Refusal:
         f"{file_names.shown(name)} is leased by {lease.locked_by} until "
         f"{short(from_iso(lease.expires_at))}; nothing was {_done(what)}.",
         next="Repeat when it is free, or `coord unlock "
-        f"{shlex.quote(FROM_ROOT + lease.file_path)} --agent {lease.locked_by} --force`.",
+        f"{shlex.quote(from_root(lease.file_path))} --agent {lease.locked_by} --force`.",
         conflicts=[{"resource": lease.file_path, "holder": lease.locked_by}],
     )
 
@@ -247,7 +247,7 @@ class _Look:
                 f"{'it was' if len(changed) == 1 else 'they were'} {written}, so that what was "
                 "there before does not fit in any more; nothing was undone.",
                 next="If another verdict did that, undo it first (`coord explain "
-                f"{shlex.quote(FROM_ROOT + changed[0])}`). `coord review show "
+                f"{shlex.quote(from_root(changed[0]))}`). `coord review show "
                 f"{self._row.review_id} --json` has the partial work.",
                 path=changed[0], paths=changed,
             )

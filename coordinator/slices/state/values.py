@@ -1,10 +1,10 @@
 """Versioned JSON values of keys, which only the coordinator writes.
 
 A write names the version that it is based on (compare and set), and the fencing token of the lease
-where its writer holds one. No value stands in the log, in a message or in an error: the log names
-content by a digest that is sealed with the coordinator's secret.
+if its writer holds one. No value is in the log, in a message or in an error: the log names content
+by a digest that is sealed with the coordinator's secret.
 
-A proposal of values: all of it are keys, so it is one transaction. Owns no rule of its own.
+A proposal that only has keys is compared and written in one transaction. Owns no rule of its own.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from coordinator.kernel.holders import agents
 from coordinator.kernel.json_values import NULL, check_json, check_size, keep_json
 from coordinator.kernel.leasing import redirect
 from coordinator.kernel.leasing.blockers import Blockers, find_blockers
-from coordinator.rules import state as rule
-from coordinator.rules import state as state_rule
+from coordinator.rules import state as state_rules
 from coordinator.slices.state.events import KeyWritten
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, StateRow
@@ -34,11 +33,11 @@ from coordinator.words.resource_names import Located, Resource, ancestors
 
 #: A difference longer than this (characters) is left out: the answer has the whole value.
 DIFF_CHARS_MAX = 4_000
-#: The end of a range of scopes: above all that begins with the scope.
+#: The end of a range of scopes: above all scopes with its prefix.
 ABOVE = "\U0010ffff"
-#: Keys that are coord's own: what they stand for is kept elsewhere.
+#: Keys that are coord's own. Their values are kept elsewhere.
 _RESERVED = ("k/git/", "k/task/", "k/edit/")
-#: Makes the text of the new value from the newest version; None: it is deleted.
+#: Makes the text of the new value from the newest version; None to delete it.
 Make = Callable[[StateRow | None], bytes | None]
 
 
@@ -75,7 +74,7 @@ def keys(svc: Service, view: View, actor: Actor, req: rq.StateKeys) -> rq.StateL
 def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.StateList:
     """See `requests.StateHistory`."""
     key = key_of(req.key)
-    limit = min(req.limit, rule.VERSIONS_KEPT)
+    limit = min(req.limit, state_rules.VERSIONS_KEPT)
     rows = view.each(StateRow, "state_history", key.scope, limit)
     if not rows:
         raise _unknown(key, f"Nothing was ever stored under {key.name}.", 0)
@@ -83,7 +82,7 @@ def history(svc: Service, view: View, actor: Actor, req: rq.StateHistory) -> rq.
 
 
 def watch(svc: Service, view: View, actor: Actor, req: rq.StateWatch) -> rq.StateWatched:
-    """See `requests.StateWatch`: how it is now. Whoever serves it waits."""
+    """See `requests.StateWatch`. Returns the present state; the caller waits."""
     key = key_of(req.key)
     row = newest(view, key.scope)
     if row is None:
@@ -103,7 +102,7 @@ def patch(svc: Service, tx: Tx, actor: Actor, req: rq.StatePatch) -> rq.StateVal
 
     def make(row: StateRow | None) -> bytes:
         before = value_of(tx, row)
-        return check_size(svc, msgspec.json.encode(rule.merged(before, change)), "value")
+        return check_size(svc, msgspec.json.encode(state_rules.merged(before, change)), "value")
 
     return _write(svc, tx, actor, req, make)
 
@@ -123,13 +122,13 @@ def _write(
     make: Make,
 ) -> rq.StateValue | Refusal:
     key = key_of(req.key)
-    asking = agents.may_act(tx, actor, req.agent)
+    agent_row = agents.may_act(tx, actor, req.agent)
     located = Located(key, None, None)
     blockers = find_blockers(svc, tx, req.agent, [(located, "exclusive")])
     if blockers.leases:
-        other = redirect.offer(svc, tx, req.agent)
-        agents.noted(tx, req.agent, asking)
-        return redirect.locked(svc, tx, redirect.Unserved(req.agent, [located]), blockers, other)
+        offer = redirect.offer(svc, tx, req.agent)
+        agents.noted(tx, req.agent, agent_row)
+        return redirect.locked(svc, tx, redirect.Unserved(req.agent, [located]), blockers, offer)
     token = check_token(key, blockers, req.fencing_token)
     row = newest(tx, key.scope)
     if token is None and req.version is None:
@@ -140,22 +139,22 @@ def _write(
             f"lease it: `coord lock {key.name} --agent {req.agent}`.",
             version=row.version if row is not None else 0,
         )
-    if req.version is not None and not stands(row, req.version):
+    if req.version is not None and not is_current(row, req.version):
         return changed_since(tx, key, row, req.version)
     text = make(row)
     check_room(svc, tx, row)
-    agents.noted(tx, req.agent, asking)
-    return told_as(record(svc, tx, key, row, text, Writer(req.agent, token)), text)
+    agents.noted(tx, req.agent, agent_row)
+    return reply_with_text(record(svc, tx, key, row, text, Writer(req.agent, token)), text)
 
 
 # ------------------------------------------------------------ parts, for proposals and changes, too
 
 
 def key_of(text: str) -> Resource:
-    """The key of this name.
+    """Return the key of this name.
 
     Raises:
-        Refusal: INVALID: it is no key, or one of coord's own.
+        Refusal: INVALID: it is no key, or a key of coord's own.
     """
     key = _key(text)
     if key.scope.startswith(_RESERVED):
@@ -178,29 +177,29 @@ def _key(text: str) -> Resource:
 
 
 def newest(view: View, scope: str) -> StateRow | None:
-    """The newest version of a key; None if it never had one."""
+    """Return the newest version of a key; None if it never had a value."""
     return view.first(StateRow, "state_now", scope)
 
 
 def value_of(view: View, row: StateRow | None) -> Any:
-    """What is stored at a version; None where it is deleted or not kept."""
+    """Return the value of a version; None if it is deleted or not kept."""
     text = view.blob(row.content) if row is not None else None
     return msgspec.json.decode(text) if text is not None else None
 
 
 def nothing(key: Resource) -> rq.StateValue:
-    """How a key is told that never had a value."""
+    """Return the reply for a key that never had a value."""
     return rq.StateValue(key=key.name, version=0, value=NULL, deleted=True, size=0,
                          written_by=None, written_at=None, fencing_token=None)
 
 
 def make_reply(view: View, row: StateRow, *, value: bool = True) -> rq.StateValue:
-    """One version as it is told."""
-    return told_as(row, view.blob(row.content) if value else None)
+    """Return the reply for a version. Without `value`, its value is left out."""
+    return reply_with_text(row, view.blob(row.content) if value else None)
 
 
-def told_as(row: StateRow, text: bytes | None) -> rq.StateValue:
-    """One version as it is told, where its text is at hand; None: it has none, or it is left
+def reply_with_text(row: StateRow, text: bytes | None) -> rq.StateValue:
+    """Return the reply for a version with this text; None if it has no text, or if the text is left
     out."""
     return rq.StateValue(
         key=row.key, version=row.version, value=msgspec.Raw(text) if text is not None else NULL,
@@ -209,15 +208,15 @@ def told_as(row: StateRow, text: bytes | None) -> rq.StateValue:
     )
 
 
-def stands(row: StateRow | None, version: int) -> bool:
-    """Whether a key is still as it was at this version; 0: nothing is stored there."""
+def is_current(row: StateRow | None, version: int) -> bool:
+    """Whether a key is still at this version. Version 0 means that it has no value."""
     if row is None:
         return version == 0
     return version == row.version or (version == 0 and row.content is None)
 
 
 def covering(view: View, key: Resource, agent: str) -> LeaseRow | None:
-    """The agent's live exclusive lease on the key, or on what it continues."""
+    """Return the agent's live exclusive lease on the key, or on a key that contains it."""
     for scope in (key.scope, *reversed(ancestors(key.scope))):
         for row in view.each(LeaseRow, "leases_at_scope", scope):
             if row.locked_by == agent and row.mode == "exclusive" and row.expires_at > view.now:
@@ -226,10 +225,10 @@ def covering(view: View, key: Resource, agent: str) -> LeaseRow | None:
 
 
 def check_token(key: Resource, blockers: Blockers, given: int | None) -> int | None:
-    """The fencing token under which a write is made; None where its writer holds no lease.
+    """Return the fencing token of a write; None if its writer holds no lease.
 
     Raises:
-        Refusal: INVALID: it holds one and does not say its token; STALE_TOKEN.
+        Refusal: INVALID: the writer holds a lease and did not give its token; STALE_TOKEN.
     """
     own = [row for row in blockers.mine
            if row.mode == "exclusive" and key.scope.startswith(row.scope)]
@@ -252,7 +251,7 @@ def check_token(key: Resource, blockers: Blockers, given: int | None) -> int | N
 
 
 def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> Refusal:
-    """VERSION_CHANGED for a key, with what is there and how that differs from what was read."""
+    """Return VERSION_CHANGED for a key, with its present value, and what changed."""
     now = row.version if row is not None else 0
     by = f", written by {row.written_by}" if row is not None else ""
     seen = tx.first(StateRow, "state_at", key.scope, version)
@@ -267,7 +266,7 @@ def changed_since(tx: Tx, key: Resource, row: StateRow | None, version: int) -> 
 
 
 def difference(before: Any, now: Any) -> str:
-    """How two values differ, line by line; empty where that would be long."""
+    """Compare two values line by line; empty if the difference is long."""
     lines = difflib.unified_diff(_pretty(before), _pretty(now), "read", "now", lineterm="", n=2)
     text = "\n".join(lines)
     return text if len(text) <= DIFF_CHARS_MAX else ""
@@ -278,8 +277,10 @@ def _pretty(value: Any) -> list[str]:
 
 
 def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
-    """Raises:
-    Refusal: LIMIT: too many keys.
+    """Check that a new key may get a value.
+
+    Raises:
+        Refusal: LIMIT: too many keys.
     """
     if row is None and (count := (tx.value("state_count") or 0)) >= svc.settings.state.keys_max:
         raise Refusal(
@@ -289,7 +290,7 @@ def check_room(svc: Service, tx: Tx, row: StateRow | None) -> None:
 
 
 class Writer(NamedTuple):
-    """Who writes a value: under which lease's token, and by which change."""
+    """The writer of a value: the agent, its lease's token, and the change."""
 
     agent: str
     token: int | None
@@ -326,29 +327,29 @@ def _unknown(key: Resource, message: str, version: int | None) -> Refusal:
 
 def write(svc: Service, request: rq.Propose, tx: Tx,
           actor: Actor) -> rq.ProposalApplied | Refusal:
-    """All of it are keys: compared, and written, in this transaction."""
+    """Compare and write all changes of a proposal that only has keys, in this transaction."""
     keys = [key_of(change.resource) for change in request.changes]
     if len({key.scope for key in keys}) != len(keys):
         raise Refusal(Code.INVALID, "Two of these changes are of one key. Nothing was written.",
                       next="Put them into one change.")
-    asking = agents.may_act(tx, actor, request.agent)
+    agent_row = agents.may_act(tx, actor, request.agent)
     located = [Located(key, None, None) for key in keys]
     blockers = find_blockers(svc, tx, request.agent,
                              [(located_resource, "exclusive") for located_resource in located])
     if blockers.leases:
-        other = redirect.offer(svc, tx, request.agent)
-        agents.noted(tx, request.agent, asking)
-        return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, other)
+        offer = redirect.offer(svc, tx, request.agent)
+        agents.noted(tx, request.agent, agent_row)
+        return redirect.locked(svc, tx, redirect.Unserved(request.agent, located), blockers, offer)
     texts: list[bytes | None] = []
     for key, proposed_change in zip(keys, request.changes, strict=True):
         row = newest(tx, key.scope)
         version = _number(proposed_change)
-        if not stands(row, version):
+        if not is_current(row, version):
             refusal = changed_since(tx, key, row, version)
-            agents.noted(tx, request.agent, asking)
+            agents.noted(tx, request.agent, agent_row)
             return lost_writes.note(svc, tx, request.agent, located, refusal)
         texts.append(_value(svc, tx, proposed_change, key))
-    agents.noted(tx, request.agent, asking)
+    agents.noted(tx, request.agent, agent_row)
     written = []
     for key, text in zip(keys, texts, strict=True):
         row = newest(tx, key.scope)
@@ -357,7 +358,7 @@ def write(svc: Service, request: rq.Propose, tx: Tx,
             request.agent, lease.fencing_token if lease is not None else None))
         written.append(rq.Proposed(resource=key.name,
                                    version=None if text is None else str(made.version)))
-    lost_writes.stood(svc, tx, request.agent, keys)
+    lost_writes.note_written(svc, tx, request.agent, keys)
     return rq.ProposalApplied(proposal=f"C-{tx.number('commit')}", changes=written)
 
 
@@ -383,5 +384,5 @@ def _value(svc: Service, tx: Tx, proposed_change: rq.ProposedChange, key: Resour
     if proposed_change.patch is None:
         return text
     before = value_of(tx, newest(tx, key.scope))
-    made = msgspec.json.encode(state_rule.merged(before, msgspec.json.decode(text)))
+    made = msgspec.json.encode(state_rules.merged(before, msgspec.json.decode(text)))
     return json_values.check_json(svc, msgspec.Raw(made), "content")

@@ -38,7 +38,12 @@ def _shown(name: str, value: object) -> str:
 
 
 class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=True, gc=False):
-    """Base of all requests. `R` is the reply."""
+    """Base of all requests. `R` is the reply.
+
+    Attributes:
+        writes: whether it may change the database. If not, an idempotency key has no effect.
+        operator_only: whether the operator alone may ask, never an agent with its token.
+    """
 
     op: ClassVar[str]
     http: ClassVar[tuple[str, str]]
@@ -46,8 +51,7 @@ class Request(msgspec.Struct, Generic[R], kw_only=True, forbid_unknown_fields=Tr
     operator_only: ClassVar[bool] = False
 
     def for_people(self) -> bool:
-        """Whether a person has to ask it: an agent may not, neither with its token nor from the
-        session that a person has started, whose processes show none."""
+        """Whether only a person may ask it. No agent may, with or without its token."""
         return False
 
     @classmethod

@@ -1,4 +1,7 @@
-"""How the coordinator is; compacting what it keeps, and stopping it."""
+"""Requests about the coordinator itself: its health, its list, compacting its data, stopping it.
+
+`Request` explains `writes`, `operator_only` and `for_people`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from coordinator.words.requests.base import Reply, Request
 
 
 class Aside(Reply):
-    """Something that could not be served and is tried again at `retry_at`."""
+    """Work that could not be done and is tried again at `retry_at`."""
 
     what: str
     subject: str
@@ -35,11 +38,11 @@ class HealthReply(Reply):
     warnings: list[str]
     config: dict[str, Any]
     heard: dict[str, str]
-    """Profile -> when a hook of its was last heard (UTC), since the daemon started."""
+    """Profile -> when one of its hooks last called (UTC), since the daemon started."""
     integrity: str | None = None
-    sqlite: str = ""  # an older one does not say
+    sqlite: str = ""  # an older daemon leaves it out
     aside: list[Aside] = []
-    """What could not be served and is tried again."""
+    """Work that could not be done and is tried again."""
 
 
 class Health(Request[HealthReply]):
@@ -52,7 +55,7 @@ class Health(Request[HealthReply]):
 
 
 class Coordinator(Reply):
-    """A coordinator that runs. One that does not answer tells nothing but its process."""
+    """A running coordinator. If it does not answer, only its process is known."""
 
     root: str
     pid: int
@@ -60,11 +63,11 @@ class Coordinator(Reply):
     resident_bytes: int | None = None
     leases: int | None = None
     agents: int | None = None
-    reviews: int | None = None  # that wait for a person
-    requests: int | None = None  # unlock requests that wait for an answer
-    messages: int | None = None  # messages to people that no person has seen
+    reviews: int | None = None  # waiting for a person
+    requests: int | None = None  # unlock requests without an answer
+    messages: int | None = None  # messages to people, not yet seen
     http: str | None = None
-    answers: bool = True  # false: it hangs, and nothing but its process is known
+    answers: bool = True  # false: it hangs, and only its process is known
 
 
 class CoordinatorList(Reply):
@@ -93,7 +96,7 @@ class Shutdown(Request[Stopping]):
 
     op = "shutdown"
     http = ("POST", "/v1/shutdown")
-    writes = False
+    writes = False  # it changes the process, not the database
     operator_only = True
 
     def for_people(self) -> bool:
@@ -104,7 +107,7 @@ class Compacted(Reply):
     events_removed: int
     blobs_removed: int
     bytes_freed: int = 0
-    """By how much the database's file is shorter."""
+    """How many bytes the database's file has lost."""
 
 
 class Compact(Request[Compacted]):

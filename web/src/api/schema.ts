@@ -3559,7 +3559,7 @@ export interface components {
         };
         /**
          * Aside
-         * @description Something that could not be served and is tried again at `retry_at`.
+         * @description Work that could not be done and is tried again at `retry_at`.
          */
         Aside: {
             /** @description What it is, in words. */
@@ -3799,15 +3799,15 @@ export interface components {
             warnings: string[];
             /** @description The settings in force, and where each came from. */
             config: Record<string, never>;
-            /** @description Profile -> when a hook of its was last heard (UTC), since the daemon started. */
+            /** @description Profile -> when one of its hooks last called (UTC), since the daemon started. */
             heard: {
                 [key: string]: string;
             };
             /** @description What a check of the database said; null: it was not asked for. */
             integrity: string | null;
-            /** @description An older one does not say. */
+            /** @description An older daemon leaves it out. */
             sqlite: string;
-            /** @description What could not be served and is tried again. */
+            /** @description Work that could not be done and is tried again. */
             aside: components["schemas"]["Aside"][];
         };
         /** OverlapList */
@@ -3853,7 +3853,7 @@ export interface components {
         };
         /**
          * Coordinator
-         * @description A coordinator that runs. One that does not answer tells nothing but its process.
+         * @description A running coordinator. If it does not answer, only its process is known.
          */
         Coordinator: {
             /** @description The repository's root, as an absolute path. */
@@ -3868,15 +3868,15 @@ export interface components {
             leases: number | null;
             /** @description The registered agents. */
             agents: number | null;
-            /** @description That wait for a person. */
+            /** @description Waiting for a person. */
             reviews: number | null;
-            /** @description Unlock requests that wait for an answer. */
+            /** @description Unlock requests without an answer. */
             requests: number | null;
-            /** @description Messages to people that no person has seen. */
+            /** @description Messages to people, not yet seen. */
             messages: number | null;
             /** @description The HTTP door's address; null: it is closed. */
             http: string | null;
-            /** @description False: it hangs, and nothing but its process is known. */
+            /** @description False: it hangs, and only its process is known. */
             answers: boolean;
         };
         /** Compacted */
@@ -3885,7 +3885,7 @@ export interface components {
             events_removed: number;
             /** @description How many kept contents were removed. */
             blobs_removed: number;
-            /** @description By how much the database's file is shorter. */
+            /** @description How many bytes the database's file has lost. */
             bytes_freed: number;
         };
         /** SessionOpened */
