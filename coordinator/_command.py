@@ -95,6 +95,8 @@ def found() -> "str | None":
 
 def said(words: "list[str]", key: bytes) -> bytes:
     """The request to the coordinator: the asking program, where, for whom, and the words."""
+    import time
+
     program = setting(b"COORD_PROGRAM")
     user = b""
     for name in (b"LOGNAME", b"USER", b"LNAME", b"USERNAME"):
@@ -104,7 +106,7 @@ def said(words: "list[str]", key: bytes) -> bytes:
         setting(b"COORD_AGENT"),
         program if program and not on_path() else b"", b"%d" % width() if width() else b"",
         b"1" if colour() else b"", b"1" if system.isatty(1) else b"", b"%d" % system.getpid(),
-        user, key,
+        user, key, b"%d" % time.localtime().tm_gmtoff,
     ]
     return b"\0".join(fields + [word.encode("utf-8", "surrogateescape") for word in words])
 

@@ -18,7 +18,7 @@ from coordinator.commands.shell import Body, Shell, carried_out, name_program, o
 from coordinator.commands.signatures import COMMANDS, find_command
 from coordinator.words import file_names, texts
 from coordinator.words import requests as rq
-from coordinator.words.clock import SystemClock
+from coordinator.words.clock import SystemClock, utc_offset_s
 from coordinator.words.refusals import Code, Refusal
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ def here() -> Shell:
         program=_program(), change=os.environ.get("COORD_CHANGE"),
         colour=(sys.stdout.isatty() and not os.environ.get("NO_COLOR")
                 and os.environ.get("TERM", "") not in ("", "dumb")),
-        terminal=sys.stdout.isatty(),
+        terminal=sys.stdout.isatty(), utc_offset_s=utc_offset_s(),
     )
 
 

@@ -105,6 +105,7 @@ MODULES = {
     ),
     "commands.agents": (
         "agents",
+        "agents list",
         "lost-writes",
         "sweep",
     ),

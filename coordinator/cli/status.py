@@ -24,6 +24,7 @@ from coordinator.slices.story import dashboard as bodies
 from coordinator.slices.story.commands import status
 from coordinator.words import requests as rq
 from coordinator.words import texts
+from coordinator.words.clock import utc_offset_s
 from coordinator.words.refusals import Code, Refusal
 
 #: Rich's style of each kind of line.
@@ -130,7 +131,7 @@ def waiting(reply: rq.StatusReply) -> set[str]:
 def dashboard(reply: rq.StatusReply, width: int | None, height: int | None) -> Text:
     """Return the whole picture, as Rich prints it."""
     picture = Text(no_wrap=True, overflow="ellipsis")
-    for line, style in bodies.lines(reply, width, height):
+    for line, style in bodies.lines(reply, width, height, utc_offset_s()):
         picture.append(texts.harmless(line) + "\n", STYLES.get(style, style))
     picture.rstrip()
     return picture

@@ -13,6 +13,7 @@ from coordinator.commands.lists import in_line
 from coordinator.commands.signatures import AsJson, Option, command, in_program
 from coordinator.slices.story import commands as bodies
 from coordinator.words import requests as rq
+from coordinator.words.clock import utc_offset_s
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import counted
 
@@ -29,7 +30,7 @@ def print_events(**values: Any) -> None:
         reply = session.call(rq.Events(tail=True, cwd=str(Path.cwd()),
                                        **{name: values[name] for name in names}))
         for row in reply.items:
-            say(bodies.event_line(row, as_json))
+            say(bodies.event_line(row, as_json, utc_offset_s()))
         last = reply.items[-1].seq if reply.items else 0
         sys.stdout.flush()
         for raw in session._wire.events(last or None):
@@ -37,7 +38,7 @@ def print_events(**values: Any) -> None:
             wanted = ((values["agent"], row.agent), (reply.task, row.task),
                       (reply.resource, row.resource), (values["kind"], row.kind))
             if row.seq > last and all(want in (None, have) for want, have in wanted):
-                say(bodies.event_line(row, as_json))
+                say(bodies.event_line(row, as_json, utc_offset_s()))
                 sys.stdout.flush()
 
 

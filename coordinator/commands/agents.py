@@ -14,6 +14,7 @@ declare_group("agents", "Registered agents, and the agent CLIs coord knows.")
 
 
 @command("agents")
+@command("agents list")
 def registered(
     shell: Shell, *,
     everyone: Annotated[bool, Option("Also those that left.", "--all")] = False,

@@ -86,26 +86,31 @@ def unlock(
     agent: AgentName = None,
     force: Annotated[bool, Option("Override another's lease.")] = False,
     acquisition: Annotated[str | None, Option("All of one acquisition.")] = None,
+    everything: Annotated[bool, Option("All that the agent holds.", "--all")] = False,
     as_json: AsJson = False,
 ) -> Asking:
     """Release leases. `--force` overrides, is recorded, and its holder is told."""
-    if not resources and not acquisition:
+    if bool(resources) + bool(acquisition) + everything != 1:
         raise Refusal(
-            Code.INVALID, "It is not said what to release. Nothing was.",
+            Code.INVALID, "Say what to release: resources, `--acquisition` or `--all`. Nothing "
+            "was released.",
             next="`coord locks` lists what is held; `coord unlock RESOURCE…` releases it.",
         )
-    done = yield from ask(
-        rq.Release(
-            agent=(yield from shell.acting(agent)),
-            resources=resources or [],
-            acquisition_id=acquisition,
-            force=force,
-            cwd=shell.cwd,
-        )
-    )
+    who = yield from shell.acting(agent)
+    acquisitions = [acquisition]
+    if everything:
+        held = yield from ask(rq.Locks(agent=who))
+        acquisitions = list(dict.fromkeys(lease.acquisition_id for lease in held.items))
+    done = rq.Released(released=[])
+    for each in acquisitions:
+        part = yield from ask(rq.Release(agent=who, resources=resources or [], acquisition_id=each,
+                                         force=force, cwd=shell.cwd))
+        done = rq.Released([*done.released, *part.released], [*done.reviews, *part.reviews])
     if as_json:
         shell.json(done)
         return
+    if not acquisitions:
+        shell.say(f"{who} holds nothing.")
     for line in dict.fromkeys(f"released {lease.resource} ({lease.locked_by})"
                               for lease in done.released):
         shell.say(line)

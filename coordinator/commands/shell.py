@@ -54,6 +54,7 @@ class Shell(msgspec.Struct):
         terminal: whether a person reads it there, and no pipe or file.
         program: what to type in place of `coord`, where that is not on PATH.
         acts_for: the agent that the command has asked something for.
+        utc_offset_s: the seconds by which local time there is ahead of UTC.
         change: $COORD_CHANGE, the change of a key that is being applied there; None: not known.
     """
 
@@ -69,6 +70,7 @@ class Shell(msgspec.Struct):
     command: str = ""
     acts_for: str | None = None
     change: str | None = None
+    utc_offset_s: int = 0
     _lines: list[tuple[bool, str]] = msgspec.field(default_factory=list)
 
     def say(self, text: str, style: str = "") -> None:

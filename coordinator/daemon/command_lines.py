@@ -32,7 +32,7 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.commands")
 #: How many fields a frame has before the words: see `_command.said`.
-FIELDS = 10
+FIELDS = 11
 #: Commands that the program carries out itself on a terminal: they page.
 PAGED = frozenset({"review show"})
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +58,7 @@ class CommandLines:
         if typed is None or fields[0] != self._same:
             answer(Answer(NOT_SERVED))
             return
-        _, cwd, agent, program, columns, colour, terminal, pid, user, key = fields[:FIELDS]
+        _, cwd, agent, program, columns, colour, terminal, pid, user, key, offset = fields[:FIELDS]
         if typed.name in PAGED and terminal:
             answer(Answer(NOT_SERVED))
             return
@@ -68,6 +68,7 @@ class CommandLines:
             colour=colour == "1", terminal=terminal == "1",
             command=typed.name,
             pid=peer or (int(pid) if pid.isdigit() else 0),
+            utc_offset_s=int(offset) if offset.lstrip("-").isdigit() else 0,
         )
         _Run(self, shell, typed, token, key, answer, gone).begin()
 

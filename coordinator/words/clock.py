@@ -99,6 +99,16 @@ def from_iso(text: str) -> int:
     return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
+def utc_offset_s() -> int:
+    """The seconds by which this process's local time is ahead of UTC now."""
+    return time.localtime().tm_gmtoff
+
+
+def local_time(at: str, utc_offset_s: int) -> str:
+    """`14:32:07`, in the local time of whoever reads it. `at`: an instant as `iso` writes it."""
+    return _second(from_iso(at) // 1000 + utc_offset_s)[11:19]
+
+
 def short(at_ms: int) -> str:
     """`14:32Z`, for sentences."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%H:%MZ")

@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -64,7 +66,7 @@ SAME = [
     "request list --state nonsense", "review list", "signal list", "dead list", "messages --agent bob", "events -n 5", "events --json -n 3", "explain a.py",
     "explain ann", "status", "status --json", "archive search parser", "archive show 1", "archive show nothing", "lock a.py --agent bob", "lock a.py --agent bob --json", "lock a.py",
     "lock a.py --agent ann --ttl soon", "lock a.py --agent ann --mode odd", "unlock d/b.py --agent ann", "unlock --agent ann", "renew --agent bob", "task claim T-9 --agent bob",
-    "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "locks -q", "locks --short", "task list -q --limit 1", "task list --limit 0", "task show T-1 --short", "request list -q", "signal list --short", "review list -q", "review show R-9", "messages -q", "status --short", "agents", "agents -q",
+    "task done T-1 --agent bob", "tell nobody hello", "limit --agent nobody --for 5m", "lock ../out --agent ann", "locks -q", "locks --short", "task list -q --limit 1", "task list --limit 0", "task show T-1 --short", "request list -q", "signal list --short", "review list -q", "review show R-9", "messages -q", "status --short", "agents", "agents list", "agents -q",
     "agents --short", "events -q -n 2", "archive search parser -q", "state list", "state get key:a", "state get key:b --json", "state history key:a", "state changes", "state changes --state odd", "state put key:a x --agent ann",
     "state next key:b --agent ann", "sweep", "lost-writes", "lock --bogus", "task", "nonsense", "task list --limit x",
 ]
@@ -269,3 +271,24 @@ def test_each_module_has_the_commands_that_are_said_of_it() -> None:
         done = subprocess.run([sys.executable, "-P", "-c", script, name], capture_output=True, text=True, timeout=60, check=True)
         assert name in done.stdout.splitlines(), name
         assert len(done.stdout.splitlines()) < 30, "it has read in much more"
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/St_Johns", "UTC"])
+def test_times_of_events_are_local(busy: Repo, zone: str) -> None:
+    """By the clock of whoever reads them, whatever zone the coordinator was started in."""
+    at = busy.client().call(rq.Events(tail=True, limit=1)).items[-1].at
+    expected = datetime.fromisoformat(at).astimezone(ZoneInfo(zone)).strftime("%H:%M:%S")
+    for how in (QUICK, PROGRAM):
+        assert typed(busy, how, "events", "-n", "1", TZ=zone).stdout.split()[1] == expected
+        assert expected in typed(busy, how, "status", TZ=zone).stdout
+
+
+def test_unlock_all_releases_what_the_agent_holds_and_no_more(busy: Repo) -> None:
+    with busy.client() as boss:
+        boss.call(rq.Acquire(agent="bob", resources=["d/b.py"]))
+        boss.call(rq.Acquire(agent="bob", resources=["key:b", "key:c"]))
+    assert typed(busy, QUICK, "unlock", "--all", "key:b", "--agent", "bob").returncode == 2
+    done = typed(busy, QUICK, "unlock", "--all", "--agent", "bob")
+    assert sorted(line.split()[1] for line in done.stdout.splitlines()) == ["d/b.py", "key:b", "key:c"]
+    assert typed(busy, QUICK, "unlock", "--all", "--agent", "bob").stdout == "bob holds nothing.\n"
+    assert sorted(typed(busy, QUICK, "locks", "-q").stdout.split("\n")) == ["", "a.py", "ü x.py"]

@@ -22,7 +22,7 @@ from coordinator.cli.screens.pages import KEYS_OF_DASHBOARD, LogPage, Page, Sess
 from coordinator.client.client import Client
 from coordinator.commands.lists import ago, cut, in_line, left, middle, path, paths_within
 from coordinator.words import requests as rq
-from coordinator.words.clock import from_iso
+from coordinator.words.clock import from_iso, local_time, utc_offset_s
 
 #: It is read again so often (seconds).
 EVERY_S = 1.0
@@ -371,7 +371,9 @@ def _requests(app: Dashboard) -> list[Row]:
 def _events(app: Dashboard) -> list[Row]:
     status = app.status
     assert status is not None
-    return [Row(str(e.seq), [e.at[11:19], in_line(e.text)], e) for e in reversed(status.events)]
+    offset = utc_offset_s()
+    return [Row(str(e.seq), [local_time(e.at, offset), in_line(e.text)], e)
+            for e in reversed(status.events)]
 
 
 _ROWS: dict[str, Callable[[Dashboard], list[Row]]] = {

@@ -23,6 +23,7 @@ from coordinator.commands.signatures import (
 )
 from coordinator.slices.story import dashboard
 from coordinator.words import requests as rq
+from coordinator.words.clock import local_time
 from coordinator.words.refusals import Code, Refusal
 
 declare_group("archive", "The Markdown that explains the code to agents.")
@@ -100,18 +101,18 @@ def events(
         if short and not quiet:
             shell.compact(forms.in_short(row))
         else:
-            shell.say(str(row.seq) if quiet else event_line(row, as_json))
+            shell.say(str(row.seq) if quiet else event_line(row, as_json, shell.utc_offset_s))
     is_narrowed = any((agent, task, resource, kind))
     if is_narrowed and not any((reply.items, follow, quiet, short, as_json)):
         shell.say("No event fits." if reply.resource is None else
                   f"No event of {in_line(reply.resource)} fits.")
 
 
-def event_line(row: rq.EventRow, as_json: bool) -> str:
-    """One event as a line."""
+def event_line(row: rq.EventRow, as_json: bool, utc_offset_s: int) -> str:
+    """One event as a line, with its local time."""
     if as_json:
         return msgspec.json.encode(row).decode()
-    return f"{row.seq:>6}  {row.at[11:19]}  {in_line(row.text)}"
+    return f"{row.seq:>6}  {local_time(row.at, utc_offset_s)}  {in_line(row.text)}"
 
 
 @command("status")
@@ -127,5 +128,5 @@ def status(
     reply = yield from ask(rq.Status(events=events))
     if forms.printed(shell, reply, (), quiet=False, short=short, as_json=as_json):
         return
-    for text, style in dashboard.lines(reply, shell.width, None):
+    for text, style in dashboard.lines(reply, shell.width, None, shell.utc_offset_s):
         shell.say(text, style)

@@ -14,7 +14,7 @@ from coordinator.commands.leases import copies
 from coordinator.commands.lists import ago, bar, columns, in_line, left, path, span, wrapped
 from coordinator.commands.review_page import files_in_line, what_happened
 from coordinator.words import requests as rq
-from coordinator.words.clock import from_iso
+from coordinator.words.clock import from_iso, local_time
 from coordinator.words.resource_names import WINDOW, path_of, region_of
 
 ORDER = ("claimed", "ready", "pending", "failed", "review", "blocked", "dead", "done", "cancelled")
@@ -54,13 +54,14 @@ def room(reply: rq.StatusReply, height: int | None) -> Room:
     return Room(agents, leases, reviews, requests, events, tight)
 
 
-def lines(reply: rq.StatusReply, width: int | None, height: int | None) -> list[Line]:
+def lines(reply: rq.StatusReply, width: int | None, height: int | None,
+          utc_offset_s: int = 0) -> list[Line]:
     """The whole picture; with `height` (lines) the lists are cut so that it fits a screen."""
     rows = room(reply, height)
-    result = _drawn(reply, width, rows)
+    result = _drawn(reply, width, rows, utc_offset_s)
     while height is not None and len(result) >= height and (less := _with_less(rows)) is not None:
         rows = less
-        result = _drawn(reply, width, rows)
+        result = _drawn(reply, width, rows, utc_offset_s)
     return result
 
 
@@ -80,7 +81,7 @@ def _with_less(rows: Room) -> Room | None:
     return None
 
 
-def _drawn(reply: rq.StatusReply, width: int | None, rows: Room) -> list[Line]:
+def _drawn(reply: rq.StatusReply, width: int | None, rows: Room, utc_offset_s: int) -> list[Line]:
     now = from_iso(reply.at)
     parts = [_backlog(reply, width), _reviews(reply, now, width, rows.reviews)]
     if reply.requests and rows.requests != 0:
@@ -90,7 +91,7 @@ def _drawn(reply: rq.StatusReply, width: int | None, rows: Room) -> list[Line]:
     if not reply.agents or rows.agents != 0:
         parts.insert(0, _agents(reply, now, width, rows.agents))
     if not reply.events or rows.events != 0:
-        parts.append(_events(reply, width, rows.events))
+        parts.append(_events(reply, width, rows.events, utc_offset_s))
     result = _head(reply, now, width)
     for part in parts:
         if not rows.tight:
@@ -255,9 +256,11 @@ def _reviews(reply: rq.StatusReply, now: int, width: int | None, most: int | Non
                   ["magenta"] * len(rows), len(reply.reviews) - len(rows))
 
 
-def _events(reply: rq.StatusReply, width: int | None, most: int | None) -> list[Line]:
+def _events(reply: rq.StatusReply, width: int | None, most: int | None,
+            utc_offset_s: int) -> list[Line]:
     shown = reply.events[-most:] if most else reply.events
-    sentences = columns(("", ""), [(row.at[11:19], row.text) for row in shown], "=~", width)[1:]
+    rows = [(local_time(row.at, utc_offset_s), row.text) for row in shown]
+    sentences = columns(("", ""), rows, "=~", width)[1:]
     gap = [(row.replace("  ", " ", 1), "") for row in sentences]
     return _section("recent", gap or [("nothing yet", "dim")])
 
