@@ -55,7 +55,7 @@ def test_waiting_starves_no_renewal_and_nobody_else(repo: Repo) -> None:
     async def work() -> None:
         async with AsyncClient(repo.root, agent="ann") as ann, AsyncClient(repo.root, agent="bob") as bob:
             await bob.acquire("key:b")
-            async with ann.lease("key:a", ttl=0.6) as held:
+            async with ann.lease("key:a", ttl=2) as held:
                 waiting = [asyncio.create_task(ann.acquire("key:b", wait=60)),
                            *(asyncio.create_task(ann.task_claim(wait=60)) for _ in range(50))]
                 await until(lambda: waiters(bob))
