@@ -461,6 +461,7 @@ def test_a_command_on_the_whole_tree_waits_for_a_quiet_one(world: World, ann: Se
     ann.edit("held.py", "2\n")
     assert ann.shell(command).deny == "", "what is one's own is in nobody's way"
     said = bob.shell(command).deny
+    assert bob.call("Monitor", {"command": command, "description": "x"}).deny == said, "a command that streams"
     assert "changes the whole working tree, and others are at work in it: held.py" in said and ann.name in said
     narrow = {"reset": "git restore -- FILE", "clean": "git clean -f -- PATH"}.get(command.split()[1], "git stash push -- FILE")
     assert f"`{narrow}" in said and bob.shell("git restore --source HEAD -- own.py").deny == ""
