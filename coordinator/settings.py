@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Meta
 
 from coordinator.files import trusted
+from coordinator.rules import pools as pool_rule
 from coordinator.words import wrong_values
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert
@@ -244,7 +245,11 @@ class Settings(Section, frozen=True):
     strategies: Strategies = Strategies()
     verify: Verifying = Verifying()
     messages: Talking = Talking()
+    pools: dict[str, pool_rule.Pool] = msgspec.field(default_factory=dict)  # by their names
 
+
+#: The sections with a fixed list of settings.
+SECTIONS = tuple(name for name in Settings.__struct_fields__ if name != "pools")
 
 def _below(bound: float) -> Callable[[Any], bool]:
     return lambda value: float(value) < bound
@@ -287,6 +292,11 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+def follows(key: str, value: Any) -> str:
+    """What follows from a value that `weakening` gave, under its name there."""
+    return WEAKENING[key][1] if key in WEAKENING else pool_rule.find_weakness(value)
+
+
 def _leads_out(folder: str) -> bool:
     return Path(folder).is_absolute() or ".." in Path(folder).parts
 
@@ -305,8 +315,8 @@ class Loaded(msgspec.Struct):
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
         return [
-            f"{FILE}: {key} = {json.dumps(value)} is not used, for nobody has trusted it "
-            f"({WEAKENING[key][1]}); the default stays. `coord trust` shows it."
+            f"{FILE}: {key} = {json.dumps(value, default=str)} is not used, for nobody has "
+            f"trusted it ({follows(key, value)}); the default stays. `coord trust` shows it."
             for key, value in self.untrusted.items()
         ] + [f"{key} cannot be set any more: its value is a constant. Remove it from {FILE}, or "
              "from the environment." for key in self.constant]
@@ -314,7 +324,7 @@ class Loaded(msgspec.Struct):
 
 def _add_environment(raw: dict[str, Any], sources: dict[str, str], env: Mapping[str, str]) -> None:
     """Values of the environment take precedence over the file."""
-    for section in Settings.__struct_fields__:
+    for section in SECTIONS:
         for key in type(getattr(Settings(), section)).__struct_fields__:
             name = f"COORD_{section}_{key}".upper()
             if name in env:
@@ -340,7 +350,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     if weak and trusted.is_trusted(root, FILE, as_shown(weak)):
         weak = {}
     for name in weak:
-        section, key = name.split(".")
+        section, key = name.split(".", 1)
         del raw[section][key]
     for section, values in raw.items():
         for key in values if isinstance(values, dict) else ():
@@ -360,7 +370,7 @@ def _take_constants(raw: dict[str, Any], env: Mapping[str, str]) -> list[str]:
     """Remove the names that can no longer be set from a file's values. Returns those that it or the
     environment sets."""
     constant = []
-    for section in Settings.__struct_fields__:
+    for section in SECTIONS:
         for key in type(getattr(Settings(), section)).list_constants():
             values = raw.get(section)
             is_said = isinstance(values, dict) and values.pop(key, None) is not None
@@ -418,6 +428,7 @@ def _impossible(settings: Settings) -> Iterator[str]:
     for name, weight in settings.signals.weights.items():
         if not isfinite(weight):
             yield f"the weight of {name!r} in `signals.weights` is no finite number"
+    yield from pool_rule.find_mistakes(settings.pools)
 
 
 def _there(bad: str) -> str:
@@ -427,7 +438,7 @@ def _there(bad: str) -> str:
         return ""
     if match[1] is None:
         return "; its sections are " + ", ".join(Settings.__struct_fields__)
-    section = type(getattr(Settings(), match[1]))
+    section = pool_rule.Pool if match[1] == "pools" else type(getattr(Settings(), match[1]))
     return f"; [{match[1]}] takes " + ", ".join(section.__struct_fields__)
 
 
@@ -467,12 +478,14 @@ def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
                 result[name] = value
         except (msgspec.ValidationError, TypeError, ValueError):
             continue
-    return result
+    pools = raw.get("pools")
+    return result | {f"pools.{name}": pool for name, pool in (
+        pools.items() if isinstance(pools, dict) else ()) if pool_rule.find_weakness(pool)}
 
 
 def as_shown(weak: Mapping[str, Any]) -> bytes:
     """The trusted values alone, so that another change of the file needs no new trust."""
-    return json.dumps(weak, sort_keys=True).encode()
+    return json.dumps(weak, sort_keys=True, default=str).encode()
 
 
 def _plain(text: str, default: Any) -> Any:

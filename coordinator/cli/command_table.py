@@ -29,6 +29,9 @@ MODULES = {
     "cli.doctor": (
         "doctor",
     ),
+    "cli.environments": (
+        "env",
+    ),
     "cli.guard": (
         "guard install",
         "guard check",
@@ -141,6 +144,9 @@ MODULES = {
     "slices.messages.commands": (
         "tell",
         "messages",
+    ),
+    "slices.pools.commands": (
+        "ports",
     ),
     "slices.review.commands": (
         "review list",

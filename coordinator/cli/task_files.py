@@ -162,7 +162,7 @@ HEAD = """\
 # {task}. Change it, save, and leave the editor: what is changed here is changed there.
 # A field that you take out has its default again. Leave all as it is to change nothing.
 """
-FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
+FIELDS = ("title", "prompt", "resources", "needs", "after", "priority", "attempts_max")
 #: How often a change is sent again because something else of the task has changed.
 TRIES = 5
 

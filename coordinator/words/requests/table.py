@@ -177,6 +177,14 @@ if TYPE_CHECKING:
         MessagesSee as MessagesSee,
         MessagesSeen as MessagesSeen,
     )
+    from coordinator.slices.pools.requests import (
+        Environment as Environment,
+        EnvironmentRelease as EnvironmentRelease,
+        EnvironmentTake as EnvironmentTake,
+        PoolValue as PoolValue,
+        PoolValueList as PoolValueList,
+        PoolValues as PoolValues,
+    )
     from coordinator.slices.regions.requests import (
         CommitRegion as CommitRegion,
         RegionText as RegionText,
@@ -330,6 +338,9 @@ MODULES = {
         "",
     "coordinator.slices.messages.requests":
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen "
+        "",
+    "coordinator.slices.pools.requests":
+        "Environment EnvironmentRelease EnvironmentTake PoolValue PoolValueList PoolValues "
         "",
     "coordinator.slices.regions.requests":
         "CommitRegion RegionText "
