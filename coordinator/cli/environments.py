@@ -17,7 +17,7 @@ from coordinator.words.refusals import Refusal
 @command("env")
 def env(
     pools: Annotated[list[str] | None, Argument("Names of pools, like port db.",
-                                                metavar="[NAME…]")] = None,
+                                                metavar="NAME…")] = None,
     agent: AgentName = None,
     release: Annotated[bool, Option("Give values back: of these pools, or all.")] = False,
     as_json: AsJson = False,
@@ -52,7 +52,7 @@ def take(session: Client, agent: str, pools: list[str]) -> rq.Environment:
         pools_set = load(session.root).settings.pools
         own = {name: pool for name, pool in pools_set.items() if name in given.new}
         try:
-            pool_commands.prepare(own, given.leases, given.environment, session.root)
+            pool_commands.prepare(own, pool_commands.list_calls(given, session.root))
         except Refusal:
             session.call(rq.EnvironmentRelease(agent=agent, pools=given.new))
             raise
@@ -62,10 +62,8 @@ def take(session: Client, agent: str, pools: list[str]) -> rq.Environment:
 def give_back(session: Client, agent: str, pools: list[str]) -> rq.Environment:
     """Give values back, after their `drop`."""
     held = session.call(rq.EnvironmentTake(agent=agent))
-    leases = [lease for lease in held.leases
-              if not pools or lease.resource.split(":")[2] in pools]
-    if leases:
-        for trouble in pool_commands.drop(load(session.root).settings.pools, leases,
-                                          held.environment, session.root):
-            complain(f"coord: {trouble}")
+    calls = [call for call in pool_commands.list_calls(held, session.root)
+             if not pools or call.pool in pools]
+    for trouble in pool_commands.drop(load(session.root).settings.pools, calls) if calls else ():
+        complain(f"coord: {trouble}")
     return session.call(rq.EnvironmentRelease(agent=agent, pools=pools))

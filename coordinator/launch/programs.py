@@ -75,10 +75,10 @@ class Programs:
             OSError: it cannot be started.
             Refusal: nor can its session be had, or the prompt is too long.
         """
-        claimed, task = post.claimed, post.claimed.task.task
-        if claimed.environment:
+        task = post.claimed.task.task
+        if calls := self._list_calls(post):
             with self._alive(post):
-                pool_commands.prepare(self._pools, claimed.leases, claimed.environment, post.place)
+                pool_commands.prepare(self._pools, calls)
         before = agent_logs.log_path(self._launch.run.folder, task, number - 1)
         prompt = self._prompt(post, self._read_log(before)[-2_000:] if number > 1 else "")
         session = ""
@@ -89,12 +89,13 @@ class Programs:
 
     def end(self, post: Post) -> None:
         """Take away what its values of pools stand for, before they are given back."""
-        if not post.claimed.environment:
-            return
-        with self._alive(post):
-            for trouble in pool_commands.drop(self._pools, post.claimed.leases,
-                                              post.claimed.environment, post.place):
-                self._launch.trouble(f"{post.agent}: {trouble}")
+        if calls := self._list_calls(post):
+            with self._alive(post):
+                for trouble in pool_commands.drop(self._pools, calls):
+                    self._launch.trouble(f"{post.agent}: {trouble}")
+
+    def _list_calls(self, post: Post) -> list[pool_commands.Call]:
+        return pool_commands.list_calls(post.claimed, post.place, self._launch.hard.is_set)
 
     def _alive(self, post: Post) -> Beating:
         """Keep the claim while a pool's command runs."""

@@ -50,7 +50,7 @@ class Pool(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     reset: str = ""
     """The same, after `create`."""
     drop: str = ""
-    """The same, once the value was given back."""
+    """The same, just before the value is given back."""
 
     @property
     def is_of_ports(self) -> bool:

@@ -313,6 +313,7 @@ export interface paths {
         /**
          * Add a task
          * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
+         *         `needs`: pools of the environment; a value of each is given with its claim.
          */
         post: operations["task_add"];
         delete?: never;
@@ -340,7 +341,8 @@ export interface paths {
         head?: never;
         /**
          * Change the text of a task
-         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists.
+         * @description Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are complete
+         *         lists.
          *
          *         A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
          *         `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
@@ -1380,6 +1382,67 @@ export interface paths {
          * @description What lands now and what waits to land, in order.
          */
         get: operations["landings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the agent a value of each named pool, all or none
+         * @description Give the agent a value of each named pool, all or none: the one that it has, or a free one.
+         *         Without names: what it has. A value ends with the agent's one task, or its session.
+         */
+        post: operations["env_take"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/environment/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give values back
+         * @description Give values back: of these pools, or of all. The reply tells what they were.
+         */
+        post: operations["env_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The values of pools
+         * @description The values of pools: who has which, and which ports somebody listens on.
+         */
+        get: operations["pools"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2707,6 +2770,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description Pools of which its holder is given a value each. */
+            needs: string[];
             /** @description What a person can do with it as it is: edit, retry, cancel. */
             may: string[];
         };
@@ -2805,6 +2870,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description Pools of which its holder is given a value each. */
+            needs: string[];
             /** @description What a person can do with it as it is: edit, retry, cancel. */
             may: string[];
             /** @description What it comes after, itself, what comes after it; alone: empty. */
@@ -2844,6 +2911,10 @@ export interface components {
             warnings: string[];
             /** @description The last of what was tried for it and not written, with the texts. */
             tried: components["schemas"]["Candidate"][];
+            /** @description What its programs find in these variables, by its `needs`. */
+            environment: {
+                [key: string]: string;
+            };
         };
         /** Partial */
         Partial: {
@@ -3408,6 +3479,57 @@ export interface components {
             items: components["schemas"]["Landing"][];
             /** @description Give this as `skip` for the next page; null: there is no more. */
             next: number | null;
+        };
+        /**
+         * Environment
+         * @description What an agent has of the pools, as its programs are told it.
+         */
+        Environment: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Variable -> its text, like PORT -> 5171. */
+            environment: {
+                [key: string]: string;
+            };
+            /** @description The leases. */
+            leases: components["schemas"]["Lease"][];
+            /** @description The pools of which it was given a value just now. */
+            new: string[];
+            /** @description Sentences for whoever asked; empty: all is well. */
+            warnings: string[];
+        };
+        /** PoolValueList */
+        PoolValueList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["PoolValue"][];
+            /** @description Pool -> its environment variable. */
+            variables: {
+                [key: string]: string;
+            };
+        };
+        /** PoolValue */
+        PoolValue: {
+            pool: string;
+            /** @description Any JSON. */
+            value: string;
+            /** @description What a program finds in the variable. */
+            text: string;
+            is_port: boolean;
+            /** @description Who has it; null: it is free. */
+            locked_by: string | null;
+            /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
+            locked_at: string | null;
+            /** @description When it lapses unless it is renewed: UTC, ISO 8601 with milliseconds. */
+            expires_at: string | null;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description What it does or is for, in a line for others to read. */
+            description: string;
+            /** @description Somebody listens on this port. */
+            listened: boolean;
+            /** @description Who does; null: nobody, or that cannot be told. */
+            pid: number | null;
+            program: string;
         };
         /** WorkList */
         WorkList: {
@@ -4098,7 +4220,7 @@ export interface components {
         };
         /**
          * TaskAddBody
-         * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
+         * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`. `needs`: pools of the environment; a value of each is given with its claim.
          */
         TaskAddBody: {
             /** @description A title, in a line. */
@@ -4113,12 +4235,14 @@ export interface components {
             after?: string[];
             /** @description How often it is tried at most. */
             attempts_max?: number | null;
+            /** @description Names of pools. */
+            needs?: string[];
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
         /**
          * TaskEditBody
-         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists. A task that an agent works on, or that is done or cancelled, is refused. `seen`: the `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since. `before` and `behind` give the task a place in the order of dispatch: its priority follows, and the priorities of the tasks before it are raised as far as necessary.
+         * @description Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are complete lists. A task that an agent works on, or that is done or cancelled, is refused. `seen`: the `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since. `before` and `behind` give the task a place in the order of dispatch: its priority follows, and the priorities of the tasks before it are raised as far as necessary.
          */
         TaskEditBody: {
             /** @description A title, in a line. */
@@ -4137,6 +4261,7 @@ export interface components {
             after?: string[] | null;
             /** @description How often it is tried at most. */
             attempts_max?: number | null;
+            needs?: string[] | null;
             /** @description The `updated_at` that the change is based on; null: whatever it is by now. */
             seen?: string | null;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
@@ -4629,6 +4754,26 @@ export interface components {
             target: string;
             /** @description It lands now. Default: false. */
             turn?: boolean;
+        };
+        /**
+         * EnvironmentTakeBody
+         * @description Give the agent a value of each named pool, all or none: the one that it has, or a free one. Without names: what it has. A value ends with the agent's one task, or its session.
+         */
+        EnvironmentTakeBody: {
+            /** @description The agent's name. */
+            agent: string;
+            pools?: string[];
+            /** @description How long the lease lasts unless it is renewed (seconds); null: as the settings say. */
+            ttl_s?: number | null;
+        };
+        /**
+         * EnvironmentReleaseBody
+         * @description Give values back: of these pools, or of all. The reply tells what they were.
+         */
+        EnvironmentReleaseBody: {
+            /** @description The agent's name. */
+            agent: string;
+            pools?: string[];
         };
         /**
          * ArchiveIndexNowBody
@@ -6252,6 +6397,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
@@ -6344,6 +6490,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6418,6 +6565,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": [],
                      *       "chain": [
                      *         {
@@ -6515,6 +6663,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6592,6 +6741,7 @@ export interface operations {
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
                      *         "tried": [],
+                     *         "needs": [],
                      *         "may": []
                      *       },
                      *       "acquisition_id": "A-7",
@@ -6630,7 +6780,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "environment": {}
                      *     }
                      */
                     "application/json": components["schemas"]["Claimed"];
@@ -6719,6 +6870,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6808,6 +6960,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6948,6 +7101,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -7032,6 +7186,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -7109,6 +7264,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
@@ -7143,6 +7299,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ]
@@ -9736,6 +9893,7 @@ export interface operations {
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
                      *         "tried": [],
+                     *         "needs": [],
                      *         "may": []
                      *       },
                      *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
@@ -10067,6 +10225,208 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    env_take: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "ttl_s": 1800
+                 *     }
+                 */
+                "application/json": components["schemas"]["EnvironmentTakeBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann",
+                     *       "environment": {},
+                     *       "leases": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "kind": "file",
+                     *           "mode": "exclusive",
+                     *           "locked_by": "ann",
+                     *           "locked_at": "2026-11-21T14:32:00.000Z",
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "fencing_token": 41,
+                     *           "content_hash": "sha256:0f3c",
+                     *           "acquisition_id": "A-7",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "lease_token": "59145ef0648bba43",
+                     *           "reentrant": false,
+                     *           "replaces": null,
+                     *           "agreed_as": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "purpose": "",
+                     *           "further": false
+                     *         }
+                     *       ],
+                     *       "new": [],
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Environment"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    env_release: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EnvironmentReleaseBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann",
+                     *       "environment": {},
+                     *       "leases": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "kind": "file",
+                     *           "mode": "exclusive",
+                     *           "locked_by": "ann",
+                     *           "locked_at": "2026-11-21T14:32:00.000Z",
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "fencing_token": 41,
+                     *           "content_hash": "sha256:0f3c",
+                     *           "acquisition_id": "A-7",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "lease_token": "59145ef0648bba43",
+                     *           "reentrant": false,
+                     *           "replaces": null,
+                     *           "agreed_as": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "purpose": "",
+                     *           "further": false
+                     *         }
+                     *       ],
+                     *       "new": [],
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Environment"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    pools: {
+        parameters: {
+            query?: {
+                /** @description Only of this one. */
+                pool?: string | null;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 10000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "pool": "",
+                     *           "value": "",
+                     *           "text": "The retries are done.",
+                     *           "is_port": false,
+                     *           "locked_by": "ann",
+                     *           "locked_at": null,
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "listened": false,
+                     *           "pid": 4242,
+                     *           "program": ""
+                     *         }
+                     *       ],
+                     *       "variables": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PoolValueList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     work: {
         parameters: {
             query?: {
@@ -10367,6 +10727,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
