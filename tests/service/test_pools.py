@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
+from coordinator.mcp import answers
 from coordinator.rules.pools import Pool, list_freed, name_need, name_value
 from coordinator.settings import Settings
 from coordinator.words import requests as rq
@@ -239,3 +240,8 @@ def test_no_value_ever_has_two_holders(tmp_path_factory: pytest.TempPathFactory,
         assert "key:pool:db" not in values and "key:pool:lamp" not in values, "never a whole pool"
     assert world.replay_differs() == []
     world.close()
+
+
+def test_a_model_is_told_what_is_its_own(world: World) -> None:
+    world.task("one", needs=["lamp"])
+    assert "set it for the programs that you start: `DEVICE_SERIAL=x`." in answers.in_words(claim(world, "ann"))
