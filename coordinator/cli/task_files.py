@@ -38,7 +38,7 @@ def import_(
     """Add many tasks, all or none.
 
     A task has these fields: title, prompt, resources (what it writes: paths, dir/, globs, key:…;
-    shared:PATH to read), after (ids), priority, attempts_max, id. In YAML:
+    shared:PATH to read), needs (pools), after (ids), priority, attempts_max, id. In YAML:
 
     - {title: Add the parser, resources: [parsers/aoi.py], id: p}
 

@@ -242,6 +242,23 @@ def test_no_value_ever_has_two_holders(tmp_path_factory: pytest.TempPathFactory,
     world.close()
 
 
+def test_a_value_that_another_stands_in_line_for_is_left_to_it(world: World) -> None:
+    world.acquire("ann", "a.py")
+    line = rq.Acquire(agent="bob", resources=["key:pool:db:a", "a.py"], wait_s=600, retry=True)
+    world.refused(line)
+    assert world.ask(rq.EnvironmentTake(agent="cid", pools=["db"])).environment == {"DB_NAME": "db_b"}
+    world.task("one", needs=["db"])
+    refusal = world.refused(rq.TaskClaim(agent="dan", task="T-1"))
+    assert refusal.code is Code.LOCKED and {c["holder"] for c in refusal.facts["conflicts"]} == {"bob", "cid"}
+    assert world.refused(rq.TaskClaim(agent="dan")).code is Code.NOTHING_TO_DO
+    world.ask(rq.EnvironmentRelease(agent="cid"))
+    assert claim(world, "dan").environment == {"DB_NAME": "db_b"}
+    world.task("two", needs=["db"])
+    assert world.refused(rq.TaskClaim(agent="eve")).code is Code.NOTHING_TO_DO
+    world.ask(rq.Leave(agent="bob"))
+    assert claim(world, "eve").environment == {"DB_NAME": "db_a"}
+
+
 def test_a_model_is_told_what_is_its_own(world: World) -> None:
     world.task("one", needs=["lamp"])
     assert "set it for the programs that you start: `DEVICE_SERIAL=x`." in answers.in_words(claim(world, "ann"))

@@ -15,13 +15,13 @@ from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.holders import agents
 from coordinator.kernel.hooks import Surroundings
 from coordinator.kernel.leasing import grant, leases
-from coordinator.kernel.leasing.overlapping import leases_near
+from coordinator.kernel.leasing.overlapping import leases_near, near
 from coordinator.kernel.use_cases import OffLoop, Read, Steps
 from coordinator.rules import pools as rule
 from coordinator.rules.leases import as_resource
 from coordinator.rules.pools import Pool
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import LeaseRow
+from coordinator.store.rows import LeaseRow, NearWaiter
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource
@@ -69,17 +69,26 @@ def _choose_of(svc: Service, tx: Tx, agent: str, task: str | None, name: str) ->
     for row in own:
         if row.task_id in (None, task) and row.expires_at > tx.now:
             return as_resource(row.file_path, row.kind, row.scope)
-    value = _find_free(tx, name, pool, {row.file_path for row in rows if row.locked_by != agent
-                                        or row.file_path != whole.name})
+    awaited = _list_awaited(tx, agent, whole)
+    value = _find_free(tx, name, pool, awaited | {
+        row.file_path for row in rows if row.locked_by != agent or row.file_path != whole.name})
     if value is not None:
         return rule.name_value(name, value)
-    if len(own) < len(rows):
+    if awaited or len(own) < len(rows):
         return whole
     for row in own:
         return as_resource(row.file_path, row.kind, row.scope)
     raise Refusal(
         Code.LOCKED, f"Programs that coord does not know listen on all of the pool {name}. "
         "Nothing was given.", next="`coord ports` lists them.", conflicts=[], retry_after_s=15.0)
+
+
+def _list_awaited(tx: Tx, agent: str, whole: Resource) -> set[str]:
+    """The values that others stand in line for: one of them is next."""
+    if not tx.present().waiters:
+        return set()
+    return {waiter.name for waiter in near(tx, NearWaiter, "waiters_near", whole)
+            if waiter.agent != agent and rule.read_value(waiter.name) is not None}
 
 
 def _find_free(tx: Tx, name: str, pool: Pool, held: Collection[str]) -> str | None:
