@@ -177,7 +177,7 @@ def list_freed(scope: str) -> tuple[str, ...]:
 
 
 def find_barrier(scope: str, wanted: Sequence[Resource]) -> str:
-    """The scope that a task is parked on which met this one held: the pool's, where it wants any
-    value of that."""
-    return next((asked.scope for asked in wanted
-                 if read_need(asked.name) is not None and scope.startswith(asked.scope)), scope)
+    """The scope that a task is parked on which met this one held: the pool's, where it wants a
+    value of that, for any other value would do."""
+    pool = list_freed(scope)[-1]
+    return pool if any(pool in list_freed(asked.scope) for asked in wanted) else scope

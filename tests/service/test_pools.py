@@ -212,7 +212,7 @@ def test_only_strangers_listen_on_all_that_is_free(tmp_path: Path) -> None:
     world.close()
 
 
-STEPS = st.lists(st.tuples(st.sampled_from(["claim", "done", "fail", "env", "back", "wait", "leave"]),
+STEPS = st.lists(st.tuples(st.sampled_from(["claim", "done", "fail", "env", "back", "wait", "leave", "line", "last"]),
                            st.sampled_from(["ann", "bob", "cid"])), max_size=25)
 
 
@@ -228,6 +228,8 @@ def test_no_value_ever_has_two_holders(tmp_path_factory: pytest.TempPathFactory,
         requests: dict[str, rq.Request[Any] | None] = {
             "claim": rq.TaskClaim(agent=agent), "env": rq.EnvironmentTake(agent=agent, pools=["db"]),
             "back": rq.EnvironmentRelease(agent=agent), "leave": rq.Leave(agent=agent),
+            "line": rq.Acquire(agent=agent, resources=["key:pool:db:a", "key:pool:lamp:x"], wait_s=500, retry=True),
+            "last": rq.Acquire(agent=agent, resources=["key:pool:db:b"], wait_s=500, retry=True, priority=-9),
             "done": rq.TaskDone(agent=agent, task=claimed[0]) if claimed else None,
             "fail": rq.TaskFail(agent=agent, task=claimed[0]) if claimed else None, "wait": None}
         if verb == "wait":
@@ -249,7 +251,7 @@ def test_a_value_that_another_stands_in_line_for_is_left_to_it(world: World) -> 
     assert world.ask(rq.EnvironmentTake(agent="cid", pools=["db"])).environment == {"DB_NAME": "db_b"}
     world.task("one", needs=["db"])
     refusal = world.refused(rq.TaskClaim(agent="dan", task="T-1"))
-    assert refusal.code is Code.LOCKED and {c["holder"] for c in refusal.facts["conflicts"]} == {"bob", "cid"}
+    assert refusal.code is Code.LOCKED and {c["holder"] for c in refusal.facts["conflicts"]} == {"bob"}
     assert world.refused(rq.TaskClaim(agent="dan")).code is Code.NOTHING_TO_DO
     world.ask(rq.EnvironmentRelease(agent="cid"))
     assert claim(world, "dan").environment == {"DB_NAME": "db_b"}

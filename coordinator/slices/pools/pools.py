@@ -69,13 +69,12 @@ def _choose_of(svc: Service, tx: Tx, agent: str, task: str | None, name: str) ->
     for row in own:
         if row.task_id in (None, task) and row.expires_at > tx.now:
             return as_resource(row.file_path, row.kind, row.scope)
-    awaited = _list_awaited(tx, agent, whole)
-    value = _find_free(tx, name, pool, awaited | {
+    value = _find_free(tx, agent, name, pool, {
         row.file_path for row in rows if row.locked_by != agent or row.file_path != whole.name})
     if value is not None:
         return rule.name_value(name, value)
-    if awaited or len(own) < len(rows):
-        return whole
+    if len(own) < len(rows):
+        return whole  # which the others' leases block, or which is asked for again once they end
     for row in own:
         return as_resource(row.file_path, row.kind, row.scope)
     raise Refusal(
@@ -84,19 +83,23 @@ def _choose_of(svc: Service, tx: Tx, agent: str, task: str | None, name: str) ->
 
 
 def _list_awaited(tx: Tx, agent: str, whole: Resource) -> set[str]:
-    """The values that others stand in line for: one of them is next."""
+    """The names of the values that others stand in line for."""
     if not tx.present().waiters:
         return set()
     return {waiter.name for waiter in near(tx, NearWaiter, "waiters_near", whole)
             if waiter.agent != agent and rule.read_value(waiter.name) is not None}
 
 
-def _find_free(tx: Tx, name: str, pool: Pool, held: Collection[str]) -> str | None:
-    """The first value without a lease, of ports without a listener."""
-    free = [value for value in pool.list_values()
-            if rule.name_value(name, value).name not in held]
-    if rule.name_need(name).name in held:
+def _find_free(tx: Tx, agent: str, name: str, pool: Pool, held: Collection[str]) -> str | None:
+    """The first value without a lease, of ports without a listener; rather one that nobody stands
+    in line for."""
+    whole = rule.name_need(name)
+    if whole.name in held:
         return None
+    names = {value: rule.name_value(name, value).name for value in pool.list_values()}
+    free = [value for value in names if names[value] not in held]
+    awaited = _list_awaited(tx, agent, whole)
+    free.sort(key=lambda value: names[value] in awaited)
     return _find_quiet(tx, free) if pool.is_of_ports else next(iter(free), None)
 
 
