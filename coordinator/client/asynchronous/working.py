@@ -113,7 +113,7 @@ class Working(AsyncAsking):
             behind: The task that it is to be given out right after; null: as it is.
             after: Ids of all tasks that have to be done before it may begin.
             attempts_max: How often it is tried at most.
-            needs:
+            needs: Names of pools.
             seen: The `updated_at` that the change is based on; null: whatever it is by now.
         """
         return await self.call(rq.TaskEdit(

@@ -24,7 +24,7 @@ class Watching(Asking):
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
-            pools:
+            pools: Names of pools.
             ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
         """
         return self.call(rq.EnvironmentTake(
@@ -38,7 +38,7 @@ class Watching(Asking):
 
         Args:
             agent: Whom it is asked for; default: this client's own agent.
-            pools:
+            pools: Names of pools.
         """
         return self.call(rq.EnvironmentRelease(
             agent=agent or self.name(), pools=listed(pools),

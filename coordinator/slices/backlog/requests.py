@@ -50,7 +50,7 @@ class TaskEdit(Request[Task]):
     behind: Name | None = None  # the task that it is to be given out right after; null: as it is
     after: list[Name] | None = None
     attempts_max: Whole | None = None
-    needs: list[Name] | None = None
+    needs: list[Name] | None = None  # names of pools
     seen: Name | None = None
     cwd: Name | None = None
 

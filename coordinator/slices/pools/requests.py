@@ -24,7 +24,7 @@ class EnvironmentTake(Request[Environment]):
     op = "env_take"
     http = ("POST", "/v1/environment")
     agent: Name
-    pools: list[Name] = []
+    pools: list[Name] = []  # names of pools
     ttl_s: Number | None = None
 
 
@@ -34,14 +34,14 @@ class EnvironmentRelease(Request[Environment]):
     op = "env_release"
     http = ("POST", "/v1/environment/release")
     agent: Name
-    pools: list[Name] = []
+    pools: list[Name] = []  # names of pools
 
 
 class PoolValue(Reply):
-    pool: str
+    pool: str  # the pool's name
     value: str
     text: str  # what a program finds in the variable
-    is_port: bool
+    is_port: bool  # it is a port of this machine
     locked_by: str | None = None  # who has it; null: it is free
     locked_at: str | None = None
     expires_at: str | None = None
@@ -49,7 +49,7 @@ class PoolValue(Reply):
     description: str = ""
     listened: bool = False  # somebody listens on this port
     pid: int | None = None  # who does; null: nobody, or that cannot be told
-    program: str = ""
+    program: str = ""  # the name of that process
 
 
 class PoolValueList(Reply):

@@ -3509,11 +3509,13 @@ export interface components {
         };
         /** PoolValue */
         PoolValue: {
+            /** @description The pool's name. */
             pool: string;
             /** @description Any JSON. */
             value: string;
             /** @description What a program finds in the variable. */
             text: string;
+            /** @description It is a port of this machine. */
             is_port: boolean;
             /** @description Who has it; null: it is free. */
             locked_by: string | null;
@@ -3529,6 +3531,7 @@ export interface components {
             listened: boolean;
             /** @description Who does; null: nobody, or that cannot be told. */
             pid: number | null;
+            /** @description The name of that process. */
             program: string;
         };
         /** WorkList */
@@ -4261,6 +4264,7 @@ export interface components {
             after?: string[] | null;
             /** @description How often it is tried at most. */
             attempts_max?: number | null;
+            /** @description Names of pools. */
             needs?: string[] | null;
             /** @description The `updated_at` that the change is based on; null: whatever it is by now. */
             seen?: string | null;
@@ -4762,6 +4766,7 @@ export interface components {
         EnvironmentTakeBody: {
             /** @description The agent's name. */
             agent: string;
+            /** @description Names of pools. */
             pools?: string[];
             /** @description How long the lease lasts unless it is renewed (seconds); null: as the settings say. */
             ttl_s?: number | null;
@@ -4773,6 +4778,7 @@ export interface components {
         EnvironmentReleaseBody: {
             /** @description The agent's name. */
             agent: string;
+            /** @description Names of pools. */
             pools?: string[];
         };
         /**
