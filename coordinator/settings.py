@@ -15,8 +15,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -24,6 +23,8 @@ import msgspec
 from msgspec import Meta
 
 from coordinator.files import trusted
+from coordinator.impossible_values import find_impossible_values
+from coordinator.rules import pools as pool_rule
 from coordinator.words import wrong_values
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert
@@ -253,7 +254,11 @@ class Settings(Section, frozen=True):
     worktrees: Worktrees = Worktrees()
     verify: Verifying = Verifying()
     messages: Talking = Talking()
+    pools: dict[str, pool_rule.Pool] = msgspec.field(default_factory=dict)  # by their names
 
+
+#: The sections with a fixed list of settings.
+SECTIONS = tuple(name for name in Settings.__struct_fields__ if name != "pools")
 
 def _below(bound: float) -> Callable[[Any], bool]:
     return lambda value: float(value) < bound
@@ -296,6 +301,11 @@ WEAKENING: dict[str, tuple[Callable[[Any], bool], str]] = {
 }
 
 
+def follows(key: str, value: Any) -> str:
+    """What follows from a value that `weakening` gave, under its name there."""
+    return WEAKENING[key][1] if key in WEAKENING else pool_rule.find_weakness(value)
+
+
 def _leads_out(folder: str) -> bool:
     return Path(folder).is_absolute() or ".." in Path(folder).parts
 
@@ -314,8 +324,8 @@ class Loaded(msgspec.Struct):
     def warnings(self) -> list[str]:
         """A sentence for each value that is not used."""
         return [
-            f"{FILE}: {key} = {json.dumps(value)} is not used, for nobody has trusted it "
-            f"({WEAKENING[key][1]}); the default stays. `coord trust` shows it."
+            f"{FILE}: {key} = {json.dumps(value, default=str)} is not used, for nobody has "
+            f"trusted it ({follows(key, value)}); the default stays. `coord trust` shows it."
             for key, value in self.untrusted.items()
         ] + [f"{key} cannot be set any more: its value is a constant. Remove it from {FILE}, or "
              "from the environment." for key in self.constant]
@@ -323,7 +333,7 @@ class Loaded(msgspec.Struct):
 
 def _add_environment(raw: dict[str, Any], sources: dict[str, str], env: Mapping[str, str]) -> None:
     """Values of the environment take precedence over the file."""
-    for section in Settings.__struct_fields__:
+    for section in SECTIONS:
         for key in type(getattr(Settings(), section)).__struct_fields__:
             name = f"COORD_{section}_{key}".upper()
             if name in env:
@@ -349,7 +359,7 @@ def load(root: Path, env: Mapping[str, str] = os.environ) -> Loaded:
     if weak and trusted.is_trusted(root, FILE, as_shown(weak)):
         weak = {}
     for name in weak:
-        section, key = name.split(".")
+        section, key = name.split(".", 1)
         del raw[section][key]
     for section, values in raw.items():
         for key in values if isinstance(values, dict) else ():
@@ -369,7 +379,7 @@ def _take_constants(raw: dict[str, Any], env: Mapping[str, str]) -> list[str]:
     """Remove the names that can no longer be set from a file's values. Returns those that it or the
     environment sets."""
     constant = []
-    for section in Settings.__struct_fields__:
+    for section in SECTIONS:
         for key in type(getattr(Settings(), section)).list_constants():
             values = raw.get(section)
             is_said = isinstance(values, dict) and values.pop(key, None) is not None
@@ -399,34 +409,10 @@ def _checked(raw: Mapping[str, Any], sources: Mapping[str, str], path: Path) -> 
             f"Correct {path}{_there(str(bad))}"
             + (f"; it may be {', '.join(among)}." if among else "."),
         ) from None
-    for bad_value in _impossible(settings):
+    for bad_value in find_impossible_values(settings.webhooks.urls, settings.signals.weights,
+                                            settings.pools):
         raise Refusal(Code.INVALID, f"{path.name}: {bad_value}.", next=f"Correct {path}.")
     return settings
-
-
-def _impossible(settings: Settings) -> Iterator[str]:
-    """Values that have the right type and are impossible."""
-    if settings.webhooks.urls:  # seldom: what this imports costs each start
-        from difflib import get_close_matches
-        from urllib.parse import urlsplit
-    for url, kinds in settings.webhooks.urls.items():
-        parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and (
-                not url.isascii() or not url.isprintable() or " " in url):
-            yield (f"`webhooks.urls` names {url!r}, with characters that an address cannot have "
-                   "(a space is written %20)")
-        elif parts.scheme not in ("http", "https") or not parts.hostname:
-            yield f"`webhooks.urls` names {url!r}, which is no address (https://…)"
-        if kinds:  # few name any, and all events are read in for it
-            from coordinator.store.events import SENTENCES
-        for kind in kinds:
-            if kind not in SENTENCES:
-                near = get_close_matches(kind, SENTENCES, 3, 0.5)
-                yield (f"`webhooks.urls` names {kind!r} for {url}, which is no kind of event"
-                       + (f" (the nearest: {', '.join(near)})" if near else ""))
-    for name, weight in settings.signals.weights.items():
-        if not isfinite(weight):
-            yield f"the weight of {name!r} in `signals.weights` is no finite number"
 
 
 def _there(bad: str) -> str:
@@ -436,7 +422,7 @@ def _there(bad: str) -> str:
         return ""
     if match[1] is None:
         return "; its sections are " + ", ".join(Settings.__struct_fields__)
-    section = type(getattr(Settings(), match[1]))
+    section = pool_rule.Pool if match[1] == "pools" else type(getattr(Settings(), match[1]))
     return f"; [{match[1]}] takes " + ", ".join(section.__struct_fields__)
 
 
@@ -476,12 +462,14 @@ def weakening(raw: Mapping[str, Any]) -> dict[str, Any]:
                 result[name] = value
         except (msgspec.ValidationError, TypeError, ValueError):
             continue
-    return result
+    pools = raw.get("pools")
+    return result | {f"pools.{name}": pool for name, pool in (
+        pools.items() if isinstance(pools, dict) else ()) if pool_rule.find_weakness(pool)}
 
 
 def as_shown(weak: Mapping[str, Any]) -> bytes:
     """The trusted values alone, so that another change of the file needs no new trust."""
-    return json.dumps(weak, sort_keys=True).encode()
+    return json.dumps(weak, sort_keys=True, default=str).encode()
 
 
 def _plain(text: str, default: Any) -> Any:

@@ -18,7 +18,8 @@ from coordinator.commands.signatures import COMMANDS, GROUPS, Command, Parameter
 from coordinator.mcp.tools import TOOLS
 from coordinator.operations.field_meanings import meaning
 from coordinator.operations.listing import BY_HAND, OPERATIONS, method_of
-from coordinator.settings import Settings
+from coordinator.rules.pools import Pool
+from coordinator.settings import SECTIONS, Settings
 from coordinator.slices.backlog import task_fields
 from generators import client_methods, command_files
 
@@ -145,13 +146,17 @@ def settings() -> str:
         "environment of the daemon.\n`coord doctor` shows what is in force and where it came "
         "from. Keys that end in `_s` are seconds, `_bytes` bytes.\n",
     ]
-    for section, values in msgspec.to_builtins(Settings()).items():
+    for section in SECTIONS:
+        values = msgspec.to_builtins(getattr(Settings(), section))
         shape = type(getattr(Settings(), section))
         lines.append(f"## [{section}]\n\n{' '.join((shape.__doc__ or '').split())}\n\n"
                      "| key | default | |\n|---|---|---|")
         lines += [f"| `{section}.{key}` | `{value}` | {_cell(meaning(shape, key))} |"
                   for key, value in values.items()]
         lines.append("")
+    lines += ["## [pools.NAME]\n", "Values of the environment of which a task or session is given "
+              "one: [pools](../docs/guides/pools.md).\n",
+              *(f"* `{name}`: {meaning(Pool, name)}" for name in Pool.__struct_fields__)]
     return "\n".join(lines).rstrip() + "\n"
 
 

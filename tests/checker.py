@@ -313,8 +313,10 @@ def _new_grants_on_disk(world: World, live: list[LeaseRow]) -> None:
 def _parked_tasks_have_blockers(db: apsw.Connection) -> None:
     for task, scope in db.execute(
         "SELECT task_id, parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL "
-        "AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on) "
-        "AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on) "
+        "AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on "
+        "  OR (r.parked_on LIKE 'k/key/pool/%' AND l.scope LIKE r.parked_on || '%')) "
+        "AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on "
+        "  OR (r.parked_on LIKE 'k/key/pool/%' AND w.scope LIKE r.parked_on || '%')) "
         "AND NOT EXISTS (SELECT 1 FROM reviews v WHERE '!' || v.review_id = r.parked_on "
         "  AND (v.state = 'open' OR (v.state = 'reassigned' AND EXISTS (SELECT 1 FROM tasks t "
         "       WHERE t.partial = v.review_id AND t.state IN ('ready', 'failed'))))) "

@@ -29,6 +29,9 @@ MODULES = {
     "cli.doctor": (
         "doctor",
     ),
+    "cli.environments": (
+        "env",
+    ),
     "cli.guard": (
         "guard install",
         "guard check",
@@ -145,6 +148,9 @@ MODULES = {
     ),
     "slices.overlap.commands": (
         "overlap",
+    ),
+    "slices.pools.commands": (
+        "ports",
     ),
     "slices.review.commands": (
         "review list",

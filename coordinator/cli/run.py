@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 
 from coordinator import profiles
 from coordinator.cli.app import EndedError, complain, fail
+from coordinator.cli.environments import take
 from coordinator.client.client import Client
 from coordinator.client.locating import locate_root
 from coordinator.commands.signatures import Argument, Option, command
@@ -38,6 +39,9 @@ def run(
     program: Annotated[
         str | None, Option("The program, where it is not called as the profile says.")
     ] = None,
+    needs: Annotated[list[str] | None, Option(
+        "A pool of which it is given a value in its environment, like port (repeatable)."
+    )] = None,
     where_possible: Annotated[
         bool, Option("Where there can be no session, say so and start the program by itself.")
     ] = False,
@@ -60,7 +64,7 @@ def run(
     words = _find_program(profile, own + (brought.arguments if own else []) + typed)
     try:
         if not where_possible or _is_wanted(root):
-            _become_in_session(profile, words, brought.environment)
+            _become_in_session(profile, words, brought.environment, needs)
     except Refusal as refusal:
         if not where_possible:
             raise
@@ -86,7 +90,8 @@ def _is_wanted(root: Path) -> bool:
     return is_prepared(str(root)) and load(root).settings.hooks.confine
 
 
-def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> NoReturn:
+def _become_in_session(profile: str, words: list[str], more: dict[str, str],
+                       needs: list[str] | None) -> NoReturn:
     """
     Raises:
         Refusal: there can be none; no agent was registered.
@@ -95,13 +100,26 @@ def _become_in_session(profile: str, words: list[str], more: dict[str, str]) -> 
         orders.connect(start=True).close()  # outside of all sessions, with power over them
         agent = client.register(description=f"coord run {profile}")
         try:
-            environment = _environment(client) | more
+            environment = _environment(client) | more | _take_values(client, agent, needs)
             opened = client.call(rq.OpenSession(
                 agent=agent, path=environment["PATH"], directory=str(Path.cwd())))
             _become([*orders.entrance(opened, Path.cwd()), *words], environment)
         except BaseException:
             client.call(rq.Leave(agent=agent, reason="it could not be started"))
             raise
+
+
+def _take_values(client: Client, agent: str, needs: list[str] | None) -> dict[str, str]:
+    """Its values of the pools that are asked for, and of those that each session has, if they can
+    be had."""
+    always = [name for name, pool in load(client.root).settings.pools.items() if pool.session]
+    result = take(client, agent, needs).environment if needs else {}
+    for name in always:
+        try:
+            result |= take(client, agent, [name]).environment
+        except Refusal as refusal:
+            complain(f"coord: this session has no value of the pool {name}: {refusal.message}")
+    return result
 
 
 def _become(words: list[str], environment: dict[str, str]) -> NoReturn:

@@ -38,7 +38,7 @@ def import_(
     """Add many tasks, all or none.
 
     A task has these fields: title, prompt, resources (what it writes: paths, dir/, globs, key:…;
-    shared:PATH to read), after (ids), priority, attempts_max, id. In YAML:
+    shared:PATH to read), needs (pools), after (ids), priority, attempts_max, id. In YAML:
 
     - {title: Add the parser, resources: [parsers/aoi.py], id: p}
 
@@ -162,7 +162,7 @@ HEAD = """\
 # {task}. Change it, save, and leave the editor: what is changed here is changed there.
 # A field that you take out has its default again. Leave all as it is to change nothing.
 """
-FIELDS = ("title", "prompt", "resources", "after", "priority", "attempts_max")
+FIELDS = ("title", "prompt", "resources", "needs", "after", "priority", "attempts_max")
 #: How often a change is sent again because another field of the task has changed.
 TRIES = 5
 

@@ -125,8 +125,9 @@ def untrusted(root: Path) -> Iterator[Subject]:
     if weak and not trusted.is_trusted(root, settings.FILE, data := settings.as_shown(weak)):
         yield Subject(
             what=settings.FILE, data=data,
-            says=[f"{key}: {settings.WEAKENING[key][1]}." for key in weak],
-            text="\n".join(f"{key} = {json.dumps(value)}" for key, value in weak.items()),
+            says=[f"{key}: {settings.follows(key, value)}." for key, value in weak.items()],
+            text="\n".join(f"{key} = {json.dumps(value, default=str)}"
+                           for key, value in weak.items()),
         )
 
 

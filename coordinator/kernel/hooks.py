@@ -8,12 +8,12 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import ReviewRow, TaskRow
 from coordinator.words import requests as rq
-from coordinator.words.resource_names import Resource
+from coordinator.words.resource_names import Located, Resource
 
 if TYPE_CHECKING:
     from coordinator.kernel.core import Actor, Service
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from coordinator.kernel.retry_queue import DeadKind
     from coordinator.kernel.writing.journal import Journal
     from coordinator.kernel.writing.performing import Performed
+
+
+class Surroundings(NamedTuple):
+    """Environment variables that go with leases, and what their holder has to know of them."""
+
+    variables: Mapping[str, str] = {}
+    warnings: Sequence[str] = ()
 
 
 class Slice:
@@ -107,3 +114,25 @@ class Slice:
     def rank_ready(self, svc: Service, tx: Tx, most: int) -> Mapping[str, float]:
         """Ranks of offered tasks, at most `most`: a task with a higher rank comes sooner."""
         return {}
+
+    def check_needs(self, svc: Service, names: Sequence[str]) -> None:
+        """Whether a task may need a value of each of these pools.
+
+        Raises:
+            Refusal: INVALID: there is no such pool.
+        """
+
+    def choose_needs(self, svc: Service, tx: Tx, agent: str, task: str,
+                     names: Sequence[str]) -> Mapping[str, Located]:
+        """What an agent that claims this task leases for a value of each of these pools, by the
+        pool's name. Called before the claim is decided, once for each candidate.
+
+        Raises:
+            Unready: what a choice has to know was not looked at.
+            Refusal: none can be had.
+        """
+        return {}
+
+    def describe_surroundings(self, svc: Service, tx: Tx, names: Sequence[str]) -> Surroundings:
+        """The environment variables that go with the leases on these resources."""
+        return Surroundings()

@@ -13,6 +13,7 @@ from coordinator.kernel.retry_queue import read_limits
 from coordinator.kernel.unknown_ids import find_by_id
 from coordinator.rules import backlog as rule
 from coordinator.rules import leases as lease_rule
+from coordinator.rules import pools as pool_rule
 from coordinator.rules.globs import overlaps
 from coordinator.rules.retrying import rest_after_failure
 from coordinator.store import events as ev
@@ -227,8 +228,7 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
     result = rq.Task(
         task=task.task_id, title=task.title, prompt=task.prompt, state=task.state,
         priority=task.priority,
-        resources=[f"shared:{need.name}" if need.mode == "shared" else need.name
-                   for need in needed],
+        resources=_name_resources(needed), needs=_name_pools(needed),
         after=view.values("task_after_of", task.task_id),
         attempts=task.attempts, attempts_max=task.attempts_max, not_before=task.not_before,
         claimed_by=task.claimed_by, claimed_at=task.claimed_at, claim_until=task.claim_until,
@@ -242,13 +242,34 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
         description = row.description if row is not None and not row.is_label else ""
         result.locked_by_name = description or held[0]
     if full:
-        wanted = [(lease_rule.as_resource(need.name, need.kind, need.scope), need.mode)
-                  for need in needed]
+        wanted = _list_wanted(view, task, needed)
         result.held_by = holders_of(view, task.claimed_by or "", wanted)
         barred = [] if result.held_by or task.state != "ready" else _barred_by(
             view, task, [resource for resource, _ in wanted], quarantine)
         result.explanation = _explanation(view, task, [*result.held_by, *barred])
     return result
+
+
+def _name_resources(needed: Sequence[NeedRow]) -> list[str]:
+    return [f"shared:{need.name}" if need.mode == "shared" else need.name
+            for need in needed if not _is_of_pool(need)]
+
+
+def _name_pools(needed: Sequence[NeedRow]) -> list[str]:
+    return pool_rule.list_needs((need.name, need.mode) for need in needed)
+
+
+def _is_of_pool(need: NeedRow) -> bool:
+    return pool_rule.read_need(need.name, need.mode) is not None
+
+
+def _list_wanted(view: View, task: TaskRow,
+                 needed: Sequence[NeedRow]) -> list[tuple[Resource, str]]:
+    """What it needs, with the mode. Of a pool any value will do, so the pool is left out until the
+    task was found to wait for it."""
+    exhausted = view.value("ready_parked_on", task.task_id)
+    return [(lease_rule.as_resource(need.name, need.kind, need.scope), need.mode)
+            for need in needed if not _is_of_pool(need) or need.scope == exhausted]
 
 
 def _barred_by(view: View, task: TaskRow, wanted: Sequence[Resource], quarantine: bool

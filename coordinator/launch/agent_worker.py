@@ -154,6 +154,7 @@ class AgentWorker(threading.Thread):
             ended = _not_started(bad)
         else:
             ended, log = self._stay(post, process, session, log, signs)
+            self._programs.end(post)
         output = agent_logs.readable(log, self.profile.stream)[-LOG_TAIL_CHARS:]
         ended = self._checked(ended, before)
         outcome, why = self._settle(claimed, ended, output)

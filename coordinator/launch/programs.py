@@ -11,6 +11,7 @@ import errno
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +19,14 @@ from pathlib import Path
 from coordinator.client.client import Client
 from coordinator.dialects.stream import StreamTable
 from coordinator.files import runs
-from coordinator.launch import attempt
+from coordinator.launch import attempt, pool_commands
 from coordinator.launch.door import Role, without_terminal
+from coordinator.launch.heartbeat import Beating
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile, agent_logs
+from coordinator.settings import load
 from coordinator.words import requests as rq
 from coordinator.workers.process_group import Running
 
@@ -63,6 +66,7 @@ class Programs:
                  ask: Callable[[rq.OpenSession], rq.SessionOpened]) -> None:
         """`ask` puts a question until it is answered."""
         self._launch, self._profile, self._ask = launch, profile, ask
+        self._pools = load(launch.root).settings.pools
 
     def begin(self, post: Post, number: int) -> tuple[Running, str]:
         """Start it at its task. Returns also the session that it continues, if there is one.
@@ -72,6 +76,9 @@ class Programs:
             Refusal: nor can its session be had, or the prompt is too long.
         """
         task = post.claimed.task.task
+        if calls := self._list_calls(post):
+            with self._alive(post):
+                pool_commands.prepare(self._pools, calls)
         before = agent_logs.log_path(self._launch.run.folder, task, number - 1)
         prompt = self._prompt(post, self._read_log(before)[-2_000:] if number > 1 else "")
         session = ""
@@ -79,6 +86,22 @@ class Programs:
             session = self._interrupted(task, self._profile.stream)
         text = INTERRUPTED + prompt if session else prompt
         return self._run(post, number, prompt, text, session), session
+
+    def end(self, post: Post) -> None:
+        """Take away what its values of pools stand for, before they are given back."""
+        if calls := self._list_calls(post):
+            with self._alive(post):
+                for trouble in pool_commands.drop(self._pools, calls):
+                    self._launch.trouble(f"{post.agent}: {trouble}")
+
+    def _list_calls(self, post: Post) -> list[pool_commands.Call]:
+        return pool_commands.list_calls(post.claimed, post.place, self._launch.hard.is_set)
+
+    def _alive(self, post: Post) -> Beating:
+        """Keep the claim while a pool's command runs."""
+        return Beating(lambda: self._launch.operator.call(
+            rq.Heartbeat(agent=post.agent, progress=f"its environment ({time.monotonic():.0f})")),
+            self._launch.limits.beat_s)
 
     def go_on(self, post: Post, number: int, session: str) -> Running:
         """Start it where a person has left this session.
@@ -128,7 +151,7 @@ class Programs:
 
     def _environment(self, post: Post, facts: dict[str, str]) -> dict[str, str]:
         variables = attempt.environment(post.client, post.claimed.task, self._launch.state.socket())
-        return variables | self._profile.environment(facts)
+        return variables | post.claimed.environment | self._profile.environment(facts)
 
     def _in_session(self, post: Post, argv: list[str], env: dict[str, str]) -> list[str]:
         """Wrap the command so that it cannot write files that others hold."""

@@ -108,6 +108,7 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     parts.append("## What is leased to you\n")
     parts += [f"- `{lease.resource}` ({lease.mode})" for lease in claimed.leases] or [
         "Nothing yet: this task names no files. Lease what you are about to write."]
+    parts += _list_variables(claimed)
     parts.append(f"\nYou are `{agent}`. The leases end when you fall silent.\n")
     parts += [f"Note: {warning}\n" for warning in claimed.warnings]
     if claimed.partial is not None:
@@ -121,6 +122,11 @@ def compose(claimed: rq.Claimed, agent: str, log_tail: str = "",
     parts += _quote_archive(claimed)
     parts.append("## Rules\n\n" + _choose_rules(claimed, isolated, hooked))
     return harmless("\n".join(parts))
+
+
+def _list_variables(claimed: rq.Claimed) -> list[str]:
+    lines = [f"- `{name}={text}`" for name, text in claimed.environment.items()]
+    return ["\nIn your environment, for you alone:\n", *lines] if lines else []
 
 
 def _quote_archive(claimed: rq.Claimed) -> list[str]:

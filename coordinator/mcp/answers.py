@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -175,6 +175,7 @@ def _claimed(reply: rq.Claimed) -> str:
             parts.append(f"Yours to read, kept from being written: {_names(shared)}.")
     else:
         parts.append("It names no files: lease what you write as you go.")
+    parts += _list_variables(reply.environment)
     parts += [f"Note: {warning}" for warning in reply.warnings]
     if reply.partial is not None:
         parts.append(_partial(reply.partial))
@@ -184,6 +185,11 @@ def _claimed(reply: rq.Claimed) -> str:
     parts.append(f"When it is finished, call complete_task with task {task.task}; if you cannot "
                  "finish it, fail_task.")
     return "\n\n".join(parts)
+
+
+def _list_variables(environment: Mapping[str, str]) -> list[str]:
+    texts = ", ".join(f"`{name}={text}`" for name, text in environment.items())
+    return [f"For you alone; set it for the programs that you start: {texts}."] if texts else []
 
 
 def _partial(partial: rq.Partial) -> str:

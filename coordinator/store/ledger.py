@@ -34,6 +34,7 @@ import msgspec
 
 from coordinator.files.blobs import BlobFolder
 from coordinator.looking.facts import Bytes, Ends, Looked, Unready
+from coordinator.rules.pools import list_freed
 from coordinator.store import events as ev
 from coordinator.store.database import DISK_ERRORS, storage_refusal
 from coordinator.store.parking import park
@@ -235,7 +236,8 @@ class Tx(View):
         self.ended.append(free)
         self.freed.append(free)
         if (self._present or self.present()).parked:
-            self.db.execute(Q["ready_offer"], (scope,))
+            for freed in list_freed(scope):
+                self.db.execute(Q["ready_offer"], (freed,))
         if kind == "key":
             self._present = None
 

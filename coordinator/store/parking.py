@@ -7,6 +7,7 @@ freed scope.
 
 from __future__ import annotations
 
+from coordinator.rules.pools import list_freed
 from coordinator.store.events.base import Database
 from coordinator.store.rows import Row
 from coordinator.store.statements import STATEMENTS as Q
@@ -58,5 +59,6 @@ def offer_next(db: Database, place: ReadyPlaceRow, parked_on: str | None = None)
 
 def offer_if_free(db: Database, scope: str) -> None:
     """Offer the best task parked on this, unless somebody holds it alone: readers share it."""
-    if not db.execute(Q["lease_at_scope_for_one"], (scope,)).fetchall():
-        db.execute(Q["ready_offer"], (scope,))
+    for freed in list_freed(scope):
+        if not db.execute(Q["lease_at_scope_for_one"], (freed,)).fetchall():
+            db.execute(Q["ready_offer"], (freed,))

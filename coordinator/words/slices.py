@@ -15,7 +15,7 @@ from types import ModuleType
 
 #: In this order the kernel calls them; then those for which the order is no matter.
 ORDER = ("backlog", "signals", "state", "steps", "messages", "review", "verify", "guard",
-         "regions", "proposals", "landing", "story")
+         "regions", "proposals", "landing", "pools", "story")
 
 
 def _list_slices() -> tuple[str, ...]:

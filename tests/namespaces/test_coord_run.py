@@ -397,3 +397,18 @@ def test_what_has_typed_commands_join_a_session_is_out_of_the_way_of_one_that_is
         said = stand.run(stand.python, "-P", "-m", "coordinator.cli.main", "run", "--program", str(stand.root / "says"), "claude-code", "--", *typed)
         assert said.stdout.startswith(first) and said.stdout.count("--settings") == 1, (typed, said)
         assert ("CLAUDE_CODE_SHELL_PREFIX" in said.stdout) == ("theirs" not in said.stdout)
+
+
+def test_a_session_has_its_value_of_a_pool_and_gives_it_back_at_its_end(stand: Stand) -> None:
+    stand.write("coord.toml", '[pools.lamp]\nvalues = ["a", "b"]\nenv = "LAMP_SERIAL"\nsession = true\n')
+    first, second = stand.agent(), stand.agent()
+    assert first.does('echo "$LAMP_SERIAL"') == 0 == second.does('echo "$LAMP_SERIAL"')
+    assert sorted(first.said + second.said) == ["a", "b"]
+    assert first.does("coord env") == 0 and first.said[0].startswith("export LAMP_SERIAL=")
+    assert stand.agent('test -z "$LAMP_SERIAL"').process.wait(15) == 0, "none is left, and it begins all the same"
+    assert "No value of the pool lamp is free" in stand.errors()
+    first.process.kill()
+    until(lambda: len(stand.asks("locks")["items"]) == 1)
+    typed = stand.run(stand.python, "-P", "-m", "coordinator.cli.main", "run", "shell", "--needs", "lamp", "--", "sh", "-c",
+                      'echo "$LAMP_SERIAL"')
+    assert typed.stdout.strip() in ("a", "b"), typed.stderr

@@ -35,10 +35,10 @@ class Working(AsyncAsking):
 
     async def task_add(
         self, title: str, *, prompt: str = "", resources: Sequence[str] = (), priority: int = 0,
-        after: Sequence[str] = (), attempts_max: int | None = None,
+        after: Sequence[str] = (), attempts_max: int | None = None, needs: Sequence[str] = (),
     ) -> rq.Task:
         """Add a task. `resources` are leased with its claim; a resource may be marked
-        `shared:NAME`.
+        `shared:NAME`. `needs`: pools of the environment; a value of each is given with its claim.
 
         Args:
             title: A title, in a line.
@@ -48,10 +48,11 @@ class Working(AsyncAsking):
             priority: The higher, the earlier; 0 is ordinary.
             after: Ids of tasks that have to be done before it may begin.
             attempts_max: How often it is tried at most.
+            needs: Names of pools.
         """
         return await self.call(rq.TaskAdd(
             title=title, prompt=prompt, resources=listed(resources), priority=priority,
-            after=listed(after), attempts_max=attempts_max, cwd=here(),
+            after=listed(after), attempts_max=attempts_max, needs=listed(needs), cwd=here(),
         ))
 
     async def task_list(
@@ -90,10 +91,11 @@ class Working(AsyncAsking):
         self, task: str, *, title: str | None = None, prompt: str | None = None,
         resources: Sequence[str] | None = None, priority: int | None = None,
         before: str | None = None, behind: str | None = None, after: Sequence[str] | None = None,
-        attempts_max: int | None = None, seen: str | None = None,
+        attempts_max: int | None = None, needs: Sequence[str] | None = None,
+        seen: str | None = None,
     ) -> rq.Task:
-        """Change the text of a task. Omitted fields stay; `resources` and `after` are complete
-        lists.
+        """Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are
+        complete lists.
 
         A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
         `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
@@ -111,13 +113,15 @@ class Working(AsyncAsking):
             behind: The task that it is to be given out right after; null: as it is.
             after: Ids of all tasks that have to be done before it may begin.
             attempts_max: How often it is tried at most.
+            needs: Names of pools.
             seen: The `updated_at` that the change is based on; null: whatever it is by now.
         """
         return await self.call(rq.TaskEdit(
             task=task, title=title, prompt=prompt,
             resources=None if resources is None else listed(resources), priority=priority,
             before=before, behind=behind, after=None if after is None else listed(after),
-            attempts_max=attempts_max, seen=seen, cwd=here(),
+            attempts_max=attempts_max, needs=None if needs is None else listed(needs), seen=seen,
+            cwd=here(),
         ))
 
     async def task_claim(

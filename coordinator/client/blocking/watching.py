@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from coordinator.client.asking import Asking, here
+from collections.abc import Sequence
+
+from coordinator.client.asking import Asking, here, listed
 from coordinator.words import requests as rq
 
 
@@ -13,6 +15,43 @@ class Watching(Asking):
     def sweep(self) -> rq.Swept:
         """Tidy now: close what has expired, flag partial work, serve the queue."""
         return self.call(rq.Sweep())
+
+    def env_take(
+        self, *, agent: str | None = None, pools: Sequence[str] = (), ttl: float | None = None,
+    ) -> rq.Environment:
+        """Give the agent a value of each named pool, all or none: the one that it has, or a free
+        one. Without names: what it has. A value ends with the agent's one task, or its session.
+
+        Args:
+            agent: Whom it is asked for; default: this client's own agent.
+            pools: Names of pools.
+            ttl: How long the lease lasts unless it is renewed (seconds); null: as the settings say.
+        """
+        return self.call(rq.EnvironmentTake(
+            agent=agent or self.name(), pools=listed(pools), ttl_s=ttl,
+        ))
+
+    def env_release(
+        self, *, agent: str | None = None, pools: Sequence[str] = (),
+    ) -> rq.Environment:
+        """Give values back: of these pools, or of all. The reply tells what they were.
+
+        Args:
+            agent: Whom it is asked for; default: this client's own agent.
+            pools: Names of pools.
+        """
+        return self.call(rq.EnvironmentRelease(
+            agent=agent or self.name(), pools=listed(pools),
+        ))
+
+    def pools(self, *, pool: str | None = None, limit: int = 10000) -> rq.PoolValueList:
+        """The values of pools: who has which, and which ports somebody listens on.
+
+        Args:
+            pool: Only of this one.
+            limit: How many at most; 1 or more. A page's own bound holds, too.
+        """
+        return self.call(rq.PoolValues(pool=pool, limit=limit))
 
     def work(
         self, *, agent: str | None = None, resource: str | None = None, after: int = 0,

@@ -16,6 +16,7 @@ from coordinator.kernel.leasing import circles, git_turn
 from coordinator.kernel.leasing.blockers import BLOCKERS_MAX, Blockers
 from coordinator.kernel.leasing.circles import Circle
 from coordinator.rules.leases import as_resource
+from coordinator.rules.pools import list_needs
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow, TaskRow
@@ -211,9 +212,10 @@ def _message(
 ) -> str:
     agent, acquisition = asked.agent, asked.acquisition
     stands = "You are next in line."
-    parts: list[str] = []
+    parts = _describe_pools(asked.located)
     if conflicts_:
-        parts, stands = _describe_conflicts(conflicts_, unlisted, stands, bool(acquisition))
+        sentences, stands = _describe_conflicts(conflicts_, unlisted, stands, bool(acquisition))
+        parts += sentences
     if shown is not None:
         parts.append(f"See context archive section {shown.name}"
                      + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
@@ -229,6 +231,13 @@ def _message(
     if acquisition:
         parts.append(stands)
     return _joined(parts)
+
+
+def _describe_pools(located: Sequence[Located]) -> list[str]:
+    """Sentences about pools of which any value was asked for."""
+    names = [resource_asked.resource.name for resource_asked in located]
+    return [f"No value of the pool {pool} is free."
+            for pool in list_needs((name, "exclusive") for name in names)]
 
 
 def _describe_conflicts(conflicts_: list[dict[str, Any]], unlisted: int, stands: str,

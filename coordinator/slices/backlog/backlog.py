@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.leasing.links import with_links
-from coordinator.kernel.leasing.located import once_wanted
+from coordinator.kernel.leasing.located import Wanted, once_wanted
 from coordinator.looking.facts import Place
 from coordinator.rules import backlog as rule
+from coordinator.rules import pools as pool_rule
 from coordinator.slices.backlog import text_formats
 from coordinator.slices.backlog.events import TaskAdded
 from coordinator.slices.backlog.task_fields import (
@@ -81,9 +82,10 @@ def _plain(title: str) -> str:
 
 
 def _differs(view: View, item: Item, row: TaskRow) -> bool:
-    shown = tasks.reply(view, row).resources
+    shown = tasks.reply(view, row)
     return item.prompt.strip() != row.prompt.strip() or {
-        resource.removeprefix("./") for resource in item.resources} != set(shown)
+        resource.removeprefix("./") for resource in item.resources} != set(shown.resources) or (
+        set(item.needs) != set(shown.needs))
 
 
 NOTHING = "Nothing was added."
@@ -100,6 +102,7 @@ class Draft:
     priority: int = 0
     after: list[str] = field(default_factory=list)
     attempts_max: int | None = None
+    needs: list[str] = field(default_factory=list)
     ref: str | None = None
     where: str = ""
     """Which task of a file it is, for refusals; empty: it came alone."""
@@ -109,7 +112,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.TaskAdd) -> rq.Task:
     """See `requests.TaskAdd`."""
     draft = Draft(
         title=req.title, prompt=req.prompt, resources=req.resources, priority=req.priority,
-        after=req.after, attempts_max=req.attempts_max,
+        after=req.after, attempts_max=req.attempts_max, needs=req.needs,
     )
     return _add_all(svc, tx, [draft], req.cwd)[0]
 
@@ -138,7 +141,8 @@ def export_text(svc: Service, view: View, actor: Actor, req: rq.TaskExport) -> r
         shown = tasks.reply(view, task)
         items.append(Item(
             id=task.task_id, title=task.title, prompt=task.prompt, resources=shown.resources,
-            priority=task.priority, after=shown.after, attempts_max=task.attempts_max,
+            needs=shown.needs, priority=task.priority, after=shown.after,
+            attempts_max=task.attempts_max,
             state=task.state, done=task.state == "done",
         ))
     return rq.Exported(text=text_formats.write(items, req.format))
@@ -149,8 +153,8 @@ def _list_drafts(items: Sequence[Item], there: Collection[int]) -> list[Draft]:
     closed = {item.id for item in items if item.done}
     return [
         Draft(
-            title=item.title, prompt=item.prompt, resources=item.resources, priority=item.priority,
-            after=[name for name in item.after if name not in closed],
+            title=item.title, prompt=item.prompt, resources=item.resources, needs=item.needs,
+            priority=item.priority, after=[name for name in item.after if name not in closed],
             attempts_max=item.attempts_max, ref=item.id,
             where=f"task {n} ({quoted(item.title, 40)})",
         )
@@ -273,11 +277,25 @@ def checked(
         mode = "shared" if text.startswith(READ) else "exclusive"
         modes += [(with_link, mode) for with_link
                   in with_links(tx, [tx.looked.place(_named(text), cwd)])]
-    wanted = once_wanted(modes)
+    wanted = once_wanted(_add_needs(svc, draft.needs, modes))
     return title, attempts, [
         (located.resource.name, located.resource.kind, located.resource.scope, mode) for located,
         mode in wanted
     ]
+
+
+def _add_needs(svc: Service, needs: Sequence[str],
+               named: Sequence[Wanted]) -> list[Wanted]:
+    """The resources of a task with those that stand for any value of a pool.
+
+    Raises:
+        Refusal: INVALID: there is no such pool.
+    """
+    pools = pool_rule.list_needs((located.resource.name, mode) for located, mode in named)
+    for part in svc.slices if needs or pools else ():
+        part.check_needs(svc, [*needs, *pools])
+    return [*named, *((Located(pool_rule.name_need(name), None, None), "exclusive")
+                      for name in needs)]
 
 
 def check_priority(priority: int, nothing: str) -> None:

@@ -57,7 +57,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
         return _held_already(svc, tx, named)
     if named.state != "ready":
         return _not_to_be_had(tx, req, named)
-    wanted = dispatch.wanted_by(svc, tx, named.task_id, worktree)
+    wanted = dispatch.wanted_by(svc, tx, req.agent, named.task_id, worktree)
     blockers = find_blockers(svc, tx, req.agent, task_locks.with_itself(tx, named.task_id, wanted),
                              Asking(task=named.task_id))
     twice = dispatch.held_for_another(tx, named.task_id, blockers)
@@ -194,17 +194,30 @@ def _claimed(svc: Service, tx: Tx, task: TaskRow, acquired: rq.Acquired | None,
         (shown for part in svc.slices
          if (shown := part.show_partial(svc, tx, task.partial)) is not None), None)
     names = [r.removeprefix(READ) for r in reply.resources]
+    held = acquired.leases if acquired else []
+    environment, warnings = _describe_surroundings(svc, tx, held)
     return rq.Claimed(
         task=reply,
         acquisition_id=acquired.acquisition_id if acquired else None,
-        leases=acquired.leases if acquired else [],
+        leases=held,
         excerpts=redirect.written(redirect.excerpts(svc, names, task.title)) if names else [],
         partial=partial,
         warnings=[*acquired.warnings, *_not_there(acquired.leases, near),
-                  *_as_wholes(names, acquired.leases)] if acquired else [],
+                  *_as_wholes(names, acquired.leases),
+                  *warnings] if acquired else [],
         tried=blackboard.left(tx, task.task_id, {
-            lease.resource: lease.content_hash for lease in (acquired.leases if acquired else ())}),
+            lease.resource: lease.content_hash for lease in held}),
+        environment=environment,
     )
+
+
+def _describe_surroundings(svc: Service, tx: Tx,
+                           held: Sequence[rq.Lease]) -> tuple[dict[str, str], list[str]]:
+    """The environment variables that go with these leases, and what their holder has to know."""
+    names = [lease.resource for lease in held]
+    surroundings = [part.describe_surroundings(svc, tx, names) for part in svc.slices]
+    return ({name: text for each in surroundings for name, text in each.variables.items()},
+            [warning for each in surroundings for warning in each.warnings])
 
 
 def _nearest(tx: Tx, wanted: Sequence[Wanted]) -> list[str]:

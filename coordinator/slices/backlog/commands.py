@@ -46,6 +46,8 @@ def add(
     resource: Annotated[list[str] | None, Option(
         "What it writes: a path, dir/, a glob, key:…; shared:PATH to read (repeatable).",
         "-r")] = None,
+    needs: Annotated[list[str] | None, Option(
+        "A pool of which its agent is given a value, like port (repeatable).")] = None,
     after: Annotated[list[str] | None, Option("A task it comes after.")] = None,
     priority: int = 0,
     attempts_max: Annotated[int | None, Option("Attempts before it is dead.")] = None,
@@ -68,6 +70,7 @@ def add(
             title=title,
             prompt=prompt,
             resources=[*(resource or []), *(file or [])],
+            needs=needs or [],
             after=after or [],
             priority=priority,
             attempts_max=attempts if attempts_max is None else attempts_max,
@@ -129,6 +132,7 @@ def show(shell: Shell, *, task: TaskId, short: Short = False, as_json: AsJson = 
         shell.say(f"  {row.explanation}")
     for name, value in (
         ("resources", ", ".join(row.resources)),
+        ("needs", ", ".join(row.needs)),
         ("after", ", ".join(row.after)),
         ("claimed by", row.claimed_by),
         ("until", row.claim_until),
@@ -175,8 +179,7 @@ def claim(
         return
     until = (got.task.claim_until or "")[11:16]
     shell.say(f"{got.task.task} is yours until {until}Z: {got.task.title}")
-    for lease in got.leases:
-        shell.say(f"  leased {lease.resource} ({lease.mode})")
+    _print_given(shell, got)
     if got.task.prompt:
         shell.say("")
         shell.say(got.task.prompt)
@@ -196,6 +199,13 @@ def claim(
     shell.say("")
     shell.say(f"next: coord task done {got.task.task}{mine} --result 'what came of it'")
     shell.say(f"      coord task fail {got.task.task}{mine} --reason 'why', if you cannot")
+
+
+def _print_given(shell: Shell, got: rq.Claimed) -> None:
+    for lease in got.leases:
+        shell.say(f"  leased {lease.resource} ({lease.mode})")
+    for variable, text in got.environment.items():
+        shell.say(f"  {variable}={text}")
 
 
 @command("task done")

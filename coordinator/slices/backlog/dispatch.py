@@ -24,6 +24,7 @@ from coordinator.kernel.leasing.located import Wanted, locate_name, once_wanted,
 from coordinator.looking.facts import AnyNeed, Unready
 from coordinator.regions.languages import language_of
 from coordinator.rules import leases as rule
+from coordinator.rules import pools as pool_rule
 from coordinator.slices.backlog import limit_reached
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NeedRow, Row, TaskRow
@@ -44,18 +45,23 @@ FIRST = (-(1 << 62), 0)
 WINDOW = 32
 
 
-def wanted_by(svc: Service, tx: Tx, task_id: str, worktree: str | None = None) -> list[Wanted]:
+def wanted_by(svc: Service, tx: Tx, agent: str, task_id: str,
+              worktree: str | None = None) -> list[Wanted]:
     """The task's resources as they are on disk now, in this linked worktree or the main one, with
-    the mode each is needed in; not those that are leased at their write only, or never.
+    the mode each is needed in; not those that are leased at their write only, or never. Of a pool
+    it is the value that the agent would be given.
 
     Raises:
         Refusal: one lies outside of the repository by now.
         Unready: they were not looked at.
     """
     needed = tx.each(NeedRow, "task_resources_of", task_id)
+    pools = pool_rule.list_needs((need.name, need.mode) for need in needed)
+    values = {pool_rule.name_need(pool).name: value for part in (svc.slices if pools else ())
+              for pool, value in part.choose_needs(svc, tx, agent, task_id, pools).items()}
     tx.looked.require(_places(tx, task_id, worktree))
     return strategies.claimed(svc, once_wanted(noted_links(tx, [
-        (_divided(svc, locate_name(
+        (values.get(need.name) or _divided(svc, locate_name(
             tx, need.name, need.kind, need.scope, worktree, "followed")), need.mode)
         for need in needed])))
 
@@ -136,7 +142,8 @@ def _find_barrier(blockers: Blockers, in_its_way: LeaseRow | None,
                   wanted: Collection[Wanted]) -> str | None:
     """The scope that a task is parked on; None if only the agent itself blocks it."""
     if blockers.blocked or blockers.closed:
-        return blockers.first_scope
+        return pool_rule.find_barrier(blockers.first_scope,
+                                      [located.resource for located, _ in wanted])
     bars = in_its_way is not None and any(
         rule.conflicts(located.resource, mode, "", in_its_way) for located, mode in wanted)
     return in_its_way.scope if in_its_way is not None and bars else None
@@ -168,7 +175,7 @@ def choose(
             break
         task_id = best.task_id
         try:
-            wanted = wanted_by(svc, tx, task_id, worktree)
+            wanted = wanted_by(svc, tx, agent, task_id, worktree)
             blockers = find_blockers(svc, tx, agent, task_locks.with_itself(tx, task_id, wanted),
                                      Asking(task=task_id))
             in_its_way = _own_in_the_way(tx, task_id, blockers, beside)
@@ -178,7 +185,7 @@ def choose(
                 return tasks.find(tx, task_id), wanted, blockers
         except Unready as unready:
             ahead = _ahead(tx, task_id, max(AHEAD, min(AHEAD * len(seen), AHEAD_MAX)), worktree)
-            raise Unready([*unready.needs, *ahead], unready.lapsed) from None
+            raise Unready([*unready.needs, *ahead], unready.lapsed, unready.work) from None
         except Refusal as refusal:
             unserved.put(tx, "task", task_id, refusal.message, task=task_id)
             continue

@@ -9,12 +9,15 @@ that this task and the tasks before it need.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Actor, Service
 from coordinator.rules import placing
 from coordinator.rules.backlog import SETTLED, told_state
+from coordinator.rules.pools import read_need
 from coordinator.slices.backlog.backlog import Draft, check_priority, checked
 from coordinator.slices.backlog.events import TaskEdited
 from coordinator.store.ledger import Tx, View
@@ -67,6 +70,8 @@ def _beside(view: View, statement: str, task: TaskRow, here: placing.Ranked,
 
 
 NOTHING = "Nothing was changed."
+#: A resource of a task: its name, kind, scope and mode.
+_Resource = tuple[str, str, str, str]
 #: How many tasks before another are checked for a circle of dependencies, because others' requests
 #: wait meanwhile.
 BEFORE_MAX = 5_000
@@ -91,16 +96,21 @@ def edit(svc: Service, tx: Tx, actor: Actor, req: rq.TaskEdit) -> rq.Task:
     title, attempts, resources = checked(svc, tx, draft, req.cwd, NOTHING)
     rows = [msgspec.structs.astuple(need)
             for need in tx.each(NeedRow, "task_resources_of", task.task_id)]
+    named, needs = _split(rows)
+    wanted, pools = _split(resources)
+    resources = [*(named if req.resources is None else wanted),
+                 *(needs if req.needs is None else pools)]
     after = shown.after if req.after is None else _after(tx, task, req.after)
     event = TaskEdited(
         task=task.task_id, title=title, prompt=draft.prompt, priority=draft.priority,
-        attempts_max=attempts, resources=rows if req.resources is None else resources, after=after,
+        attempts_max=attempts, resources=resources, after=after,
         fields=[],
     )
     event.fields = [
         name for name, changed in (
             ("title", title != task.title), ("prompt", draft.prompt != task.prompt),
-            ("resources", sorted(event.resources) != sorted(rows)),
+            ("resources", sorted(_split(resources)[0]) != sorted(named)),
+            ("needs", sorted(_split(resources)[1]) != sorted(needs)),
             ("priority", draft.priority != task.priority),
             ("after", sorted(after) != sorted(shown.after)),
             ("attempts_max", attempts != task.attempts_max),
@@ -140,9 +150,18 @@ def _merge(shown: rq.Task, req: rq.TaskEdit, priority: int) -> Draft:
         title=shown.title if req.title is None else req.title,
         prompt=shown.prompt if req.prompt is None else req.prompt,
         resources=[] if req.resources is None else req.resources,
+        needs=[] if req.needs is None else req.needs,
         priority=priority,
         attempts_max=shown.attempts_max if req.attempts_max is None else req.attempts_max,
     )
+
+
+def _split(resources: Sequence[_Resource]) -> tuple[list[_Resource], list[_Resource]]:
+    """A task's resources without those that stand for any value of a pool, and those."""
+    parts: tuple[list[_Resource], list[_Resource]] = ([], [])
+    for name, kind, scope, mode in resources:
+        parts[read_need(name, mode) is not None].append((name, kind, scope, mode))
+    return parts
 
 
 def _raise(tx: Tx, name: str, priority: int) -> None:

@@ -30,7 +30,7 @@ _MARKS = "'\"`"
 _NEEDS_QUOTES = re.compile(r"[,()'\"`]|^\s|\s$")
 #: Words for a field that people write in Markdown, beside its name and its older names.
 _SHORT = {"resource": "resources", "file": "resources", "prio": "priority"}
-_WORDS = {**dict.fromkeys(("resources", "after", "priority", "attempts_max", "id"), ""),
+_WORDS = {**dict.fromkeys(("resources", "needs", "after", "priority", "attempts_max", "id"), ""),
           **task_fields.OLDER, **_SHORT}
 
 
@@ -98,10 +98,10 @@ def _add_line(item: Item, line: str) -> None:
 def write(item: Item) -> str:
     """A task as `read` takes it back."""
     facts = ""
-    if item.resources:
-        facts += f" (resources: {', '.join(map(_quoted, item.resources))})"
-    if item.after:
-        facts += f" (after: {', '.join(map(_quoted, item.after))})"
+    for word, names in (("resources", item.resources), ("needs", item.needs),
+                        ("after", item.after)):
+        if names:
+            facts += f" ({word}: {', '.join(map(_quoted, names))})"
     if item.priority:
         facts += f" (priority: {item.priority})"
     if item.attempts_max:
@@ -122,7 +122,7 @@ def _from_box(title: str, done: bool, number: int, warn: Warn) -> Item:
         field = _WORDS[fact.word] or fact.word
         if fact.word in task_fields.OLDER:
             warn(task_fields.older(where, fact.word, field))
-        if field in ("resources", "after"):
+        if field in ("resources", "needs", "after"):
             given[field] = [*given.get(field, []), *fact.parts]
         elif field in given:
             raise _refused(number, f"`{field}` is there twice", "Leave one of them out.")

@@ -13,7 +13,8 @@ TaskOrder = Literal["arrival", "priority"]
 
 
 class TaskAdd(Request[Task]):
-    """Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`."""
+    """Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
+    `needs`: pools of the environment; a value of each is given with its claim."""
 
     op = "task_add"
     http = ("POST", "/v1/tasks")
@@ -23,11 +24,13 @@ class TaskAdd(Request[Task]):
     priority: Whole = 0
     after: list[Name] = []
     attempts_max: Whole | None = None
+    needs: list[Name] = []  # names of pools
     cwd: Name | None = None
 
 
 class TaskEdit(Request[Task]):
-    """Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists.
+    """Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are complete
+    lists.
 
     A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
     `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
@@ -47,6 +50,7 @@ class TaskEdit(Request[Task]):
     behind: Name | None = None  # the task that it is to be given out right after; null: as it is
     after: list[Name] | None = None
     attempts_max: Whole | None = None
+    needs: list[Name] | None = None  # names of pools
     seen: Name | None = None
     cwd: Name | None = None
 
@@ -110,6 +114,7 @@ class Claimed(Reply):
     partial: Partial | None
     warnings: list[str]
     tried: list[Candidate] = []  # the last of what was tried for it and not written, with the texts
+    environment: dict[str, str] = {}  # what its programs find in these variables, by its `needs`
 
 
 class TaskClaim(Request[Claimed]):

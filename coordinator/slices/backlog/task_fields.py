@@ -24,7 +24,7 @@ ATTEMPTS_MAX = 1000
 OLDER = {"files": "resources", "attempts": "attempts_max"}
 #: The fields of a task in a file, for `--help` and for an author who mistyped one.
 FIELDS_TOLD = ("title, prompt, resources (what it writes: paths, dir/, globs, key:…; shared:PATH "
-               "to read), after (ids), priority, attempts_max, id")
+               "to read), needs (pools), after (ids), priority, attempts_max, id")
 #: Tells something to the author of the file.
 Warn = Callable[[str], None]
 
@@ -48,6 +48,9 @@ class Item(msgspec.Struct, forbid_unknown_fields=True, kw_only=True, omit_defaul
         "What the task writes. All of it is leased when the task is claimed: a path (`src/pay.py`),"
         " a directory (`src/`), a glob (`src/**/*.sql`), a region (`src/pay.py::charge`) or a key "
         "(`key:account:1`). `shared:` before it: the task only reads it.")] = []
+    needs: Annotated[list[str], _describe_field(
+        "Pools of the environment (`coord.toml`). The agent is given a value of each with the "
+        "claim, like a port of its own in PORT.")] = []
     after: Annotated[list[str], _describe_field(
         "Tasks that have to be done before: ids of this file, or of tasks that coord has (T-3)."
     )] = []
@@ -75,7 +78,7 @@ def item(entry: Any, where: str, warn: Warn) -> Item:
         entry = {"title": entry}
     if isinstance(entry, dict):
         entry = _named(entry, where, warn)
-        for name in ("resources", "after"):
+        for name in ("resources", "needs", "after"):
             if isinstance(entry.get(name), str) and "," in entry[name]:
                 raise refused(where, task_mistakes.several(name, entry[name]))
             if isinstance(entry.get(name), str | int) and entry[name] is not True:
@@ -142,8 +145,9 @@ def schema() -> dict[str, Any]:
     names = {"type": "array", "items": {"type": "string", "pattern": SAYS_SOMETHING}}
     ids = {"type": ["string", "integer"], "pattern": SAYS_SOMETHING}
     fields["title"]["pattern"] = SAYS_SOMETHING
-    for name, several in (("resources", names), ("after", {"type": "array", "items": ids})):
-        one = {**({"type": "string"} if name == "resources" else ids),
+    for name, several in (("resources", names), ("needs", names),
+                          ("after", {"type": "array", "items": ids})):
+        one = {**(ids if name == "after" else {"type": "string"}),
                "pattern": r"^[^,]*[^,\s][^,]*$"}  # a comma would be a part of the name
         fields[name] = {"description": fields[name]["description"], "anyOf": [one, several]}
     fields["id"] = {"description": fields["id"]["description"],

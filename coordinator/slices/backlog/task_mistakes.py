@@ -15,6 +15,7 @@ _WANTED = {
     "title": "text",
     "prompt": "text",
     "resources": "a name, or a list of names like [a.py, docs/]",
+    "needs": "the name of a pool, or a list of names like [port, db]",
     "after": "a task, or a list of tasks like [parser, T-3]",
     "priority": "a whole number",
     "attempts_max": "a whole number",

@@ -147,6 +147,9 @@ DELETE FROM ready_tasks WHERE task_id = ?;
 -- name: ready_park
 UPDATE ready_tasks SET parked_on = ?2, offered_from = NULL WHERE task_id = ?1;
 
+-- name: ready_parked_on
+SELECT parked_on FROM ready_tasks WHERE task_id = ?;
+
 -- name: ready_offer
 -- Offer the best of what is parked on a scope.
 UPDATE ready_tasks SET parked_on = NULL, offered_from = ?1
@@ -169,6 +172,8 @@ UPDATE ready_tasks SET parked_on = NULL, offered_from = NULL WHERE task_id = ?1 
 -- back any more.
 SELECT DISTINCT parked_on FROM ready_tasks r WHERE parked_on IS NOT NULL AND parked_on <> '!aside'
   AND NOT EXISTS (SELECT 1 FROM file_locks l WHERE l.scope = r.parked_on)
+  AND NOT (r.parked_on LIKE 'k/key/pool/%' AND EXISTS (
+    SELECT 1 FROM file_locks l WHERE l.scope > r.parked_on AND l.scope < r.parked_on || '~'))
   AND NOT EXISTS (SELECT 1 FROM waiter_resources w WHERE w.scope = r.parked_on)
   AND NOT EXISTS (SELECT 1 FROM reviews v WHERE v.review_id = substr(r.parked_on, 2)
                   AND r.parked_on LIKE '!%' AND (v.state = 'open' OR (v.state = 'reassigned'

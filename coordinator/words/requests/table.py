@@ -183,6 +183,14 @@ if TYPE_CHECKING:
         OverlapSide as OverlapSide,
         Overlaps as Overlaps,
     )
+    from coordinator.slices.pools.requests import (
+        Environment as Environment,
+        EnvironmentRelease as EnvironmentRelease,
+        EnvironmentTake as EnvironmentTake,
+        PoolValue as PoolValue,
+        PoolValueList as PoolValueList,
+        PoolValues as PoolValues,
+    )
     from coordinator.slices.regions.requests import (
         CommitRegion as CommitRegion,
         RegionText as RegionText,
@@ -339,6 +347,9 @@ MODULES = {
         "",
     "coordinator.slices.overlap.requests":
         "Overlap OverlapList OverlapSide Overlaps "
+        "",
+    "coordinator.slices.pools.requests":
+        "Environment EnvironmentRelease EnvironmentTake PoolValue PoolValueList PoolValues "
         "",
     "coordinator.slices.regions.requests":
         "CommitRegion RegionText "

@@ -61,6 +61,7 @@ class Task(Reply):
     held_by: list[str] = []  # who holds what it needs, when shown on its own
     explanation: str = ""
     tried: list[Candidate] = []  # its blackboard, when shown on its own
+    needs: list[str] = []  # pools of which its holder is given a value each
     may: list[str] = []  # what a person can do with it as it is: edit, retry, cancel
 
 

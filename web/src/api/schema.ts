@@ -313,6 +313,7 @@ export interface paths {
         /**
          * Add a task
          * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
+         *         `needs`: pools of the environment; a value of each is given with its claim.
          */
         post: operations["task_add"];
         delete?: never;
@@ -340,7 +341,8 @@ export interface paths {
         head?: never;
         /**
          * Change the text of a task
-         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists.
+         * @description Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are complete
+         *         lists.
          *
          *         A task that an agent works on, or that is done or cancelled, is refused. `seen`: the
          *         `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since.
@@ -1380,6 +1382,67 @@ export interface paths {
          * @description What lands now and what waits to land, in order.
          */
         get: operations["landings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/environment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the agent a value of each named pool, all or none
+         * @description Give the agent a value of each named pool, all or none: the one that it has, or a free one.
+         *         Without names: what it has. A value ends with the agent's one task, or its session.
+         */
+        post: operations["env_take"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/environment/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give values back
+         * @description Give values back: of these pools, or of all. The reply tells what they were.
+         */
+        post: operations["env_release"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The values of pools
+         * @description The values of pools: who has which, and which ports somebody listens on.
+         */
+        get: operations["pools"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2731,6 +2794,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description Pools of which its holder is given a value each. */
+            needs: string[];
             /** @description What a person can do with it as it is: edit, retry, cancel. */
             may: string[];
         };
@@ -2829,6 +2894,8 @@ export interface components {
             explanation: string;
             /** @description Its blackboard, when shown on its own. */
             tried: components["schemas"]["Candidate"][];
+            /** @description Pools of which its holder is given a value each. */
+            needs: string[];
             /** @description What a person can do with it as it is: edit, retry, cancel. */
             may: string[];
             /** @description What it comes after, itself, what comes after it; alone: empty. */
@@ -2868,6 +2935,10 @@ export interface components {
             warnings: string[];
             /** @description The last of what was tried for it and not written, with the texts. */
             tried: components["schemas"]["Candidate"][];
+            /** @description What its programs find in these variables, by its `needs`. */
+            environment: {
+                [key: string]: string;
+            };
         };
         /** Partial */
         Partial: {
@@ -3432,6 +3503,60 @@ export interface components {
             items: components["schemas"]["Landing"][];
             /** @description Give this as `skip` for the next page; null: there is no more. */
             next: number | null;
+        };
+        /**
+         * Environment
+         * @description What an agent has of the pools, as its programs are told it.
+         */
+        Environment: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Variable -> its text, like PORT -> 5171. */
+            environment: {
+                [key: string]: string;
+            };
+            /** @description The leases. */
+            leases: components["schemas"]["Lease"][];
+            /** @description The pools of which it was given a value just now. */
+            new: string[];
+            /** @description Sentences for whoever asked; empty: all is well. */
+            warnings: string[];
+        };
+        /** PoolValueList */
+        PoolValueList: {
+            /** @description What was found, in order. */
+            items: components["schemas"]["PoolValue"][];
+            /** @description Pool -> its environment variable. */
+            variables: {
+                [key: string]: string;
+            };
+        };
+        /** PoolValue */
+        PoolValue: {
+            /** @description The pool's name. */
+            pool: string;
+            /** @description Any JSON. */
+            value: string;
+            /** @description What a program finds in the variable. */
+            text: string;
+            /** @description It is a port of this machine. */
+            is_port: boolean;
+            /** @description Who has it; null: it is free. */
+            locked_by: string | null;
+            /** @description When it was granted: UTC, ISO 8601 with milliseconds. */
+            locked_at: string | null;
+            /** @description When it lapses unless it is renewed: UTC, ISO 8601 with milliseconds. */
+            expires_at: string | null;
+            /** @description The task's id, like `T-3`. */
+            task: string | null;
+            /** @description What it does or is for, in a line for others to read. */
+            description: string;
+            /** @description Somebody listens on this port. */
+            listened: boolean;
+            /** @description Who does; null: nobody, or that cannot be told. */
+            pid: number | null;
+            /** @description The name of that process. */
+            program: string;
         };
         /** WorkList */
         WorkList: {
@@ -4156,7 +4281,7 @@ export interface components {
         };
         /**
          * TaskAddBody
-         * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`.
+         * @description Add a task. `resources` are leased with its claim; a resource may be marked `shared:NAME`. `needs`: pools of the environment; a value of each is given with its claim.
          */
         TaskAddBody: {
             /** @description A title, in a line. */
@@ -4171,12 +4296,14 @@ export interface components {
             after?: string[];
             /** @description How often it is tried at most. */
             attempts_max?: number | null;
+            /** @description Names of pools. */
+            needs?: string[];
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
             cwd?: string | null;
         };
         /**
          * TaskEditBody
-         * @description Change the text of a task. Omitted fields stay; `resources` and `after` are complete lists. A task that an agent works on, or that is done or cancelled, is refused. `seen`: the `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since. `before` and `behind` give the task a place in the order of dispatch: its priority follows, and the priorities of the tasks before it are raised as far as necessary.
+         * @description Change the text of a task. Omitted fields stay; `resources`, `needs` and `after` are complete lists. A task that an agent works on, or that is done or cancelled, is refused. `seen`: the `updated_at` that the change is based on; VERSION_CHANGED if the task has changed since. `before` and `behind` give the task a place in the order of dispatch: its priority follows, and the priorities of the tasks before it are raised as far as necessary.
          */
         TaskEditBody: {
             /** @description A title, in a line. */
@@ -4195,6 +4322,8 @@ export interface components {
             after?: string[] | null;
             /** @description How often it is tried at most. */
             attempts_max?: number | null;
+            /** @description Names of pools. */
+            needs?: string[] | null;
             /** @description The `updated_at` that the change is based on; null: whatever it is by now. */
             seen?: string | null;
             /** @description The absolute directory that relative paths begin at; null: the repository's root. */
@@ -4687,6 +4816,28 @@ export interface components {
             target: string;
             /** @description It lands now. Default: false. */
             turn?: boolean;
+        };
+        /**
+         * EnvironmentTakeBody
+         * @description Give the agent a value of each named pool, all or none: the one that it has, or a free one. Without names: what it has. A value ends with the agent's one task, or its session.
+         */
+        EnvironmentTakeBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Names of pools. */
+            pools?: string[];
+            /** @description How long the lease lasts unless it is renewed (seconds); null: as the settings say. */
+            ttl_s?: number | null;
+        };
+        /**
+         * EnvironmentReleaseBody
+         * @description Give values back: of these pools, or of all. The reply tells what they were.
+         */
+        EnvironmentReleaseBody: {
+            /** @description The agent's name. */
+            agent: string;
+            /** @description Names of pools. */
+            pools?: string[];
         };
         /**
          * ArchiveIndexNowBody
@@ -6310,6 +6461,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
@@ -6402,6 +6554,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6476,6 +6629,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": [],
                      *       "chain": [
                      *         {
@@ -6573,6 +6727,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6650,6 +6805,7 @@ export interface operations {
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
                      *         "tried": [],
+                     *         "needs": [],
                      *         "may": []
                      *       },
                      *       "acquisition_id": "A-7",
@@ -6688,7 +6844,8 @@ export interface operations {
                      *           "note": "",
                      *           "regions": []
                      *         }
-                     *       ]
+                     *       ],
+                     *       "environment": {}
                      *     }
                      */
                     "application/json": components["schemas"]["Claimed"];
@@ -6777,6 +6934,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -6866,6 +7024,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -7006,6 +7165,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -7090,6 +7250,7 @@ export interface operations {
                      *           "regions": []
                      *         }
                      *       ],
+                     *       "needs": [],
                      *       "may": []
                      *     }
                      */
@@ -7167,6 +7328,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
@@ -7201,6 +7363,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ]
@@ -9794,6 +9957,7 @@ export interface operations {
                      *         "held_by": [],
                      *         "explanation": "T-3 can be claimed.",
                      *         "tried": [],
+                     *         "needs": [],
                      *         "may": []
                      *       },
                      *       "worktree": "/home/maria/shop/.coord/worktrees/T-3",
@@ -10125,6 +10289,208 @@ export interface operations {
             507: components["responses"]["Refused507"];
         };
     };
+    env_take: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann",
+                 *       "ttl_s": 1800
+                 *     }
+                 */
+                "application/json": components["schemas"]["EnvironmentTakeBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann",
+                     *       "environment": {},
+                     *       "leases": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "kind": "file",
+                     *           "mode": "exclusive",
+                     *           "locked_by": "ann",
+                     *           "locked_at": "2026-11-21T14:32:00.000Z",
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "fencing_token": 41,
+                     *           "content_hash": "sha256:0f3c",
+                     *           "acquisition_id": "A-7",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "lease_token": "59145ef0648bba43",
+                     *           "reentrant": false,
+                     *           "replaces": null,
+                     *           "agreed_as": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "purpose": "",
+                     *           "further": false
+                     *         }
+                     *       ],
+                     *       "new": [],
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Environment"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    env_release: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Made up by whoever asks: the same request under the same key takes effect once, for a day. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agent": "ann"
+                 *     }
+                 */
+                "application/json": components["schemas"]["EnvironmentReleaseBody"];
+            };
+        };
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "agent": "ann",
+                     *       "environment": {},
+                     *       "leases": [
+                     *         {
+                     *           "resource": "src/pay.py",
+                     *           "kind": "file",
+                     *           "mode": "exclusive",
+                     *           "locked_by": "ann",
+                     *           "locked_at": "2026-11-21T14:32:00.000Z",
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "fencing_token": 41,
+                     *           "content_hash": "sha256:0f3c",
+                     *           "acquisition_id": "A-7",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "lease_token": "59145ef0648bba43",
+                     *           "reentrant": false,
+                     *           "replaces": null,
+                     *           "agreed_as": null,
+                     *           "worktree": "/home/maria/shop/.coord/worktrees/T-3",
+                     *           "purpose": "",
+                     *           "further": false
+                     *         }
+                     *       ],
+                     *       "new": [],
+                     *       "warnings": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Environment"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            422: components["responses"]["Refused422"];
+            423: components["responses"]["Refused423"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
+    pools: {
+        parameters: {
+            query?: {
+                /** @description Only of this one. */
+                pool?: string | null;
+                /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 10000. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "items": [
+                     *         {
+                     *           "pool": "",
+                     *           "value": "",
+                     *           "text": "The retries are done.",
+                     *           "is_port": false,
+                     *           "locked_by": "ann",
+                     *           "locked_at": null,
+                     *           "expires_at": "2026-11-21T15:02:00.000Z",
+                     *           "task": "T-3",
+                     *           "description": "retries of payments",
+                     *           "listened": false,
+                     *           "pid": 4242,
+                     *           "program": ""
+                     *         }
+                     *       ],
+                     *       "variables": {}
+                     *     }
+                     */
+                    "application/json": components["schemas"]["PoolValueList"];
+                };
+            };
+            400: components["responses"]["Refused400"];
+            401: components["responses"]["Refused401"];
+            403: components["responses"]["Refused403"];
+            404: components["responses"]["Refused404"];
+            409: components["responses"]["Refused409"];
+            413: components["responses"]["Refused413"];
+            500: components["responses"]["Refused500"];
+            503: components["responses"]["Refused503"];
+            507: components["responses"]["Refused507"];
+        };
+    };
     work: {
         parameters: {
             query?: {
@@ -10425,6 +10791,7 @@ export interface operations {
                      *           "held_by": [],
                      *           "explanation": "T-3 can be claimed.",
                      *           "tried": [],
+                     *           "needs": [],
                      *           "may": []
                      *         }
                      *       ],
