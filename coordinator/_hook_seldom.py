@@ -37,7 +37,7 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
     root = path.rpartition("/.coord/")[0]
     if root and not _there(root + "/.coord"):  # the repository was moved since this was wired
         path = find() or path
-    failure = path.rpartition("/")[0] + "/start-failed.json"
+    failure = path.rpartition("/")[0] + "/start-failed"
     began = time.monotonic()
     until = began + min(START_S, patience * 2 / 3)
     turn = _turn(path)

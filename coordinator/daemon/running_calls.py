@@ -1,7 +1,7 @@
 """Remembering which tool calls of agents ran when. Hooks report them, and attribution reads them.
 
 The calls are kept in memory for `ENDED_MS` after their end. Calls that run longer than `AFTER_S`
-are also noted in `.coord/calls.json`, so that a coordinator that starts in the middle of a call
+are also noted in `.coord/calls`, so that a coordinator that starts in the middle of a call
 knows whose writes it sees. If that file is lost, such a write is nobody's.
 
 `ObservationFile` writes such a note: beside the old one and then in its place, without a sync. It

@@ -2,7 +2,7 @@
 
 The module watches for the end of these processes by pidfd on Linux. So `coord` typed in an agent's
 shell acts for that agent, a session ends with its process, and two processes that continue one
-session are two. `.coord/processes.json` keeps the processes for the next daemon. If it is lost,
+session are two. `.coord/processes` keeps the processes for the next daemon. If it is lost,
 leases end by their time. A note does not outlive a restart of the machine.
 
 The module also reports signs of life, rest and ends of agents whose processes are known, as the

@@ -123,7 +123,7 @@ def _is_sessions(number: int, state: StateDir) -> bool:
 
 
 def _place(state: StateDir) -> Path:
-    return state.path / "sessions.json"
+    return state.path / "session-records"
 
 
 #: How many commands in a row have not joined. The end of a background command may be reported

@@ -90,7 +90,7 @@ class WiringWatch:
 
     async def _look_once(self) -> None:
         stamps = await self._loop.run_in_executor(None, _stamps, list(self._stamps) or [
-            self._state.path / "wired.json"])
+            self._state.path / "wired"])
         if stamps == self._stamps and not self._doubted:
             return
         matches, self._stamps = await self._loop.run_in_executor(

@@ -1,6 +1,6 @@
 """The record of a launch on disk, so that the next launch can tidy up after one that died.
 
-`.coord/runs/RUN/run.json` names the launcher, its agents and their processes; never a token. It is
+`.coord/runs/RUN/record` names the launcher, its agents and their processes; never a token. It is
 replaced as a whole, so that a reader never sees half of it.
 """
 
@@ -142,14 +142,14 @@ class RunFile:
             self._write()
 
     def _write(self) -> None:
-        new = self.folder / "run.json.new"
+        new = self.folder / "record.new"
         new.write_bytes(msgspec.json.format(msgspec.json.encode(self.record), indent=1))
-        new.replace(self.folder / "run.json")
+        new.replace(self.folder / "record")
 
 
 def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
     """All launches that left a readable record, newest first."""
-    paths = sorted(state.runs.glob("*/run.json"), reverse=True)
+    paths = sorted(state.runs.glob("*/record"), reverse=True)
     for _, same_second in groupby(paths, lambda path: path.parent.name.partition("-")[0]):
         matches: list[tuple[Path, Record]] = []
         for path in same_second:
@@ -161,7 +161,7 @@ def records(state: StateDir) -> Iterator[tuple[Path, Record]]:
 def read(folder: Path) -> Record | None:
     """The record of the launch in this folder, if it can be read."""
     try:
-        return msgspec.json.decode((folder / "run.json").read_bytes(), type=Record)
+        return msgspec.json.decode((folder / "record").read_bytes(), type=Record)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return None
 

@@ -25,6 +25,10 @@ SECRET_BYTES = 32
 #: Longest path that a Unix socket address takes, with room for its final NUL.
 SOCKET_PATH_MAX = 100
 
+#: Files that earlier versions called `NAME.json`. A formatter that is run over the repository takes
+#: a file with that ending for one of the project's own.
+NAMED_JSON = ("wired", "guarded", "landing", "processes", "calls", "runs/*/run")
+
 
 class StateDir(msgspec.Struct, frozen=True):
     """The files of one repository's coordinator."""
@@ -74,7 +78,7 @@ class StateDir(msgspec.Struct, frozen=True):
     @property
     def failure(self) -> Path:
         """Why the last start failed, as a refusal's JSON; absent after a good one."""
-        return self.path / "start-failed.json"
+        return self.path / "start-failed"
 
     @property
     def errors(self) -> Path:
@@ -135,22 +139,22 @@ class StateDir(msgspec.Struct, frozen=True):
     @property
     def landing(self) -> Path:
         """Tells of a landing from before the branch moves until its task is done."""
-        return self.path / "landing.json"
+        return self.path / "landing"
 
     @property
     def processes(self) -> Path:
         """Tells which process each agent's session ends with."""
-        return self.path / "processes.json"
+        return self.path / "processes"
 
     @property
     def calls(self) -> Path:
         """Tells which calls of agents' tools run."""
-        return self.path / "calls.json"
+        return self.path / "calls"
 
     @property
     def guarded(self) -> Path:
         """The git hooks that `coord init` has put its guard into."""
-        return self.path / "guarded.json"
+        return self.path / "guarded"
 
     @property
     def bin(self) -> Path:
@@ -198,6 +202,12 @@ class StateDir(msgspec.Struct, frozen=True):
                 raise _within(self.root, above)
         self.check()
         self.secret_key()
+        for name in NAMED_JSON:
+            for old in self.path.glob(f"{name}.json"):
+                new = old.with_name("record" if old.stem == "run" else old.stem)
+                if not new.exists():
+                    with suppress(OSError):
+                        old.rename(new)
         ignore = self.path / ".gitignore"
         if not ignore.exists():
             ownership.write(ignore, b"*\n")

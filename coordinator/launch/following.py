@@ -197,7 +197,7 @@ class Following:
         return f"{agent_logs.task_of(name)}, {log.ended or 'is being settled'}"
 
     def _read(self) -> None:
-        path = self._folder / "run.json"
+        path = self._folder / "record"
         with contextlib.suppress(OSError):
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)

@@ -48,7 +48,7 @@ class _Wired(msgspec.Struct):
 def wired_files(state: StateDir) -> list[str]:
     """Return the files below the repository's root that coord has wired, relative to it."""
     try:
-        matches = msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
+        matches = msgspec.json.decode((state.path / "wired").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return []
     paths = [state.root / wired.path for wired in matches]

@@ -77,7 +77,7 @@ def tidy_up(
         record = runs.read(folder)
         if record is None or not record.orphaned:
             return None
-        return _tidy_up(root, state, operator, folder / "run.json", record)
+        return _tidy_up(root, state, operator, folder / "record", record)
 
 
 def _tidy_up(

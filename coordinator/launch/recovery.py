@@ -1,6 +1,6 @@
 """Landing one at a time, and finishing a landing that a crash has cut off.
 
-Each landing waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing.json`) from
+Each landing waits for its turn (`.coord/landing.lock`) and is noted (`.coord/landing`) from
 before the branch moves until its task is done. The branch is the truth. If it has moved, the
 landing has happened, and the next turn updates the files and ends the task. If it has
 not moved, nothing has happened.
@@ -29,7 +29,7 @@ Ask = Callable[[rq.Request[Any]], Any]
 
 
 class Note(msgspec.Struct, kw_only=True):
-    """A landing that has begun: `.coord/landing.json`."""
+    """A landing that has begun: `.coord/landing`."""
 
     agent: str
     task: str

@@ -34,7 +34,7 @@ class _Wired(msgspec.Struct):
 def wired(state: StateDir) -> list[_Wired]:
     """What coord has put in and not taken out (settings_wiring.py), also outside of the root."""
     try:
-        return msgspec.json.decode((state.path / "wired.json").read_bytes(), type=list[_Wired])
+        return msgspec.json.decode((state.path / "wired").read_bytes(), type=list[_Wired])
     except (OSError, msgspec.DecodeError):
         return []
 
@@ -49,7 +49,7 @@ def protected(state: StateDir) -> list[str]:
 
 def watched(state: StateDir, home: Path) -> list[Path]:
     """The files on which it depends whether its agents are guarded."""
-    paths = [state.path / "wired.json",
+    paths = [state.path / "wired",
              *(state.root / other_wired.path for other_wired in wired(state))]
     for profile in _wired_profiles(state):
         for switch in profile.off:

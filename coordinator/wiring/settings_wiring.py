@@ -1,7 +1,7 @@
 """Wiring an agent CLI to coord: plan the changes of its settings, write them, take them out again.
 
 Nothing is written before all of it was planned: a file with a syntax error stops everything,
-untouched. The additions are recorded in `.coord/wired.json`. So taking them out restores the file
+untouched. The additions are recorded in `.coord/wired`. So taking them out restores the file
 or, if a person has changed it since, removes only what is coord's.
 """
 
@@ -75,7 +75,7 @@ class Wirer:
 
     def __init__(self, state: StateDir, home: Path, *, user: bool = False) -> None:
         self._state, self._home, self._user = state, home, user
-        self._record = state.path / "wired.json"
+        self._record = state.path / "wired"
 
     def plan(self, profile: Profile) -> list[Change]:
         """The changes of wiring this profile; empty if it is wired already.

@@ -125,7 +125,7 @@ def test_a_killed_agents_work_is_flagged_and_finished_by_another(agent: str, wir
     process = launch(wired, ready, agent, "-", "--agents", "1", "--wait")
     with wired.client() as client:
         assert until(marks.exists, 60)
-        record = json.loads(next((wired.root / ".coord/runs").glob("*/run.json")).read_text())
+        record = json.loads(next((wired.root / ".coord/runs").glob("*/record")).read_text())
         os.killpg(record["workers"][0]["pid"], signal.SIGKILL)
         assert until(lambda: client.call(rq.Reviews()).items, 30)
         marks.unlink()

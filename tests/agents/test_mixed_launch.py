@@ -91,7 +91,7 @@ def test_whoever_is_killed_every_edit_is_there(wired: Wired) -> None:
 
 def at_work(wired: Wired, profile: str) -> int | None:
     """The process group of an agent of this profile that has a task now."""
-    for path in sorted((wired.root / ".coord/runs").glob("*/run.json")):
+    for path in sorted((wired.root / ".coord/runs").glob("*/record")):
         record: dict[str, Any] = json.loads(path.read_text())
         for one in record["workers"]:
             if one["agent"].startswith(profile) and one["pid"] and one["task"]:

@@ -169,7 +169,7 @@ def test_a_launch_that_died_goes_on_in_the_agents_own_session(wired: Wired) -> N
     ready = wired.stand.prepare("claude", wired.root, [], others={"one": first})
     process = launch(wired, ready, "claude", "-", "--agents", "1")
     assert until(gate.exists, 60)
-    record = json.loads(next((wired.root / ".coord/runs").glob("*/run.json")).read_text())
+    record = json.loads(next((wired.root / ".coord/runs").glob("*/record")).read_text())
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     os.killpg(record["workers"][0]["pid"], signal.SIGKILL)

@@ -81,7 +81,7 @@ def test_a_kill_while_branches_land_loses_no_part_of_any(make_repo: Callable[...
                 going = Launch(repo, f"sh '{script}'", None, "-n", "4", "--isolation", "worktree")
             if done == kills:
                 break
-            note = repo.state.path / "landing.json"
+            note = repo.state.path / "landing"
             until(lambda going=going, note=note: note.exists() or going.process.poll() is not None, 60)
             if chance.random() < 0.7:
                 threading.Event().wait(chance.random() * WITHIN_S)

@@ -115,7 +115,7 @@ def test_a_launch_is_reported_by_its_name(worked: Repo) -> None:
     for name, since, until in (("20200101T000000-1", begun, ended), ("20990101T000000-2", "2020-01-01T00:00:00.000Z", None)):
         folder = worked.state.runs / name
         folder.mkdir(parents=True)
-        (folder / "run.json").write_text(json.dumps({
+        (folder / "record").write_text(json.dumps({
             "run": name, "launcher": 1, "launcher_mark": None, "started_at": since, "profile": "shell", "ended_at": until}))
     assert worked.coord("report").stdout.startswith("Launch 20990101T000000-2: ")
     assert "1 task done" in worked.coord("report", "2099").stdout

@@ -115,11 +115,14 @@ def prepared(make_repo: Callable[..., Repo], name: str) -> tuple[Repo, tuple[str
 def test_of_a_repository_that_was_moved_all_is_taken_out(make_repo: Callable[..., Repo], again: bool, older: bool) -> None:
     first, before, exclude = prepared(make_repo, "one")
     first.down()
+    assert not list((first.root / ".coord").rglob("*.json"))
     if older:  # earlier versions recorded whole paths
-        record = first.root / ".coord/wired.json"
+        record = first.root / ".coord/wired"
         record.write_text(json.dumps([{**one, "path": str(first.root / one["path"])} for one in json.loads(record.read_text())]))
-        record = first.root / ".coord/guarded.json"
+        record = first.root / ".coord/guarded"
         record.write_text(json.dumps([str(first.root / one) for one in json.loads(record.read_text())]))
+        for name in ("wired", "guarded"):  # and called them so, which formatters took for the project's
+            (first.root / ".coord" / name).rename(first.root / f".coord/{name}.json")
     moved = Repo(first.root.rename(first.root.with_name("moved")))
     try:
         if again:

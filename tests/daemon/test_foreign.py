@@ -19,8 +19,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.slow
 
 #: Files of the state directory that coord itself writes or opens.
-NAMES = ["daemon.lock", "start.err", "socket.path", "secret", "token", "http", "start-failed.json", "guarded.json",
-         "coord.sqlite3", "coord.sqlite3-wal", "backup.sqlite3", "archive.sqlite3", "daemon.log", "wired.json", "landing.json", "landing.lock", ".gitignore"]
+NAMES = ["daemon.lock", "start.err", "socket.path", "secret", "token", "http", "start-failed", "guarded",
+         "coord.sqlite3", "coord.sqlite3-wal", "backup.sqlite3", "archive.sqlite3", "daemon.log", "wired", "landing", "landing.lock", ".gitignore"]
 #: Commands of all kinds.
 COMMANDS = [["status"], ["locks"], ["doctor"], ["lock", "a.py", "--agent", "ann"], ["up", "--http", "0"], ["init"],
             ["doctor", "--restore"], ["down"], ["hook", "claude-code"], ["init", "--remove", "--yes"], ["launch", "-", "--command", "true"]]

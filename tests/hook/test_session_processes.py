@@ -284,7 +284,7 @@ def test_a_session_that_ends_is_over_whatever_becomes_of_the_coordinator(when: s
         assert not client.call(rq.Agents()).items
         reviews = [file.path for one in client.call(rq.Reviews()).items for file in one.files]
     assert reviews == ([] if when in ("at rest", "it said so") else ["a.py"])
-    assert '"noted":[]' in (repo.state.path / "processes.json").read_text()
+    assert '"noted":[]' in (repo.state.path / "processes").read_text()
 
 
 @pytest.mark.parametrize(("how", "what"), [

@@ -51,7 +51,7 @@ class Launch:
     def kill_what_outlives_it(self) -> None:
         """The process that would tidy up after it."""
         def pid() -> int | None:
-            records = (json.loads(path.read_text()) for path in self.runs.glob("*/run.json"))
+            records = (json.loads(path.read_text()) for path in self.runs.glob("*/record"))
             return next((record["outlived_by"] for record in records
                          if record["launcher"] == self.process.pid), None)
 

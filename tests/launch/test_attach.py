@@ -383,7 +383,7 @@ def test_a_launcher_that_is_killed_takes_the_persons_turn_with_it(talkers: Talke
         assert person.call(rq.Agents()).items == []
     done = talkers.repo.coord("attach", "talker-1")
     assert done.returncode == 7 and "was killed" in done.stderr and "next: coord logs T-1" in done.stderr
-    (record,) = talkers.repo.state.runs.glob("*/run.json")
+    (record,) = talkers.repo.state.runs.glob("*/record")
     door = Path(json.loads(record.read_text())["door"])
     until(lambda: not door.exists())  # whoever ends the agents takes it away after them
     assert talkers.ways() == ["begin", "person"]

@@ -89,7 +89,7 @@ def test_tasks_of_one_file_run_one_after_the_other(repo: Repo, launch: Start) ->
     with repo.client() as client:
         assert client.call(rq.Locks()).items == []
         assert client.call(rq.Agents()).items == []
-    assert "token" not in (log.parent / "run.json").read_text()
+    assert "token" not in (log.parent / "record").read_text()
 
 
 def test_two_programs_without_hooks_write_two_regions_of_one_file_as_they_are_told(repo: Repo, launch: Start) -> None:
@@ -348,7 +348,7 @@ def test_who_works_for_a_launcher_that_was_killed_is_stopped_at_once(repo: Repo,
     (repo.root / "a").write_text("before\n")
     going = launch("echo half > a; echo $$ > pid; while :; do sleep 0.2; done", ("one", ["a"]), n=1)
     orphan = pid_in(repo.root / "pid")
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     until(lambda: f'"pid": {orphan}' in record.read_text())
     going.kill()
     until(lambda: not alive(orphan))
@@ -360,7 +360,7 @@ def test_who_works_for_a_launcher_that_was_killed_is_stopped_at_once(repo: Repo,
 
 def test_the_process_that_outlives_a_launch_ends_with_it(repo: Repo, launch: Start) -> None:
     launch("true", ("one", []), n=1).report()
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     assert not alive(json.loads(record.read_text())["outlived_by"])
 
 
@@ -371,7 +371,7 @@ def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Rep
     first = launch(stuck, ("one", ["a"]), n=1, outlived=False)
     orphan = pid_in(repo.root / "pid")
     first.kill()
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     data = json.loads(record.read_text())
     data.update(workers=[{"agent": worker["agent"]} for worker in data["workers"]])
     record.write_text(json.dumps(data))
@@ -385,7 +385,7 @@ def test_an_agent_that_its_launcher_had_no_time_to_write_down_is_found(repo: Rep
 def test_a_pid_that_was_given_away_is_left_alone(repo: Repo, launch: Start) -> None:
     # Given the record of a dead launcher whose agent's pid is somebody else's now: this test's
     launch("true", ("one", []), n=1).report()
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     data = json.loads(record.read_text())
     data.update(ended_at=None, workers=[{"agent": "shell-1", "pid": os.getpid(), "mark": "old/1",
                                        "task": "T-1", "attempt": 1}])

@@ -61,7 +61,7 @@ def is_clean(repo: Repo) -> bool:
     assert git(repo, "status", "--porcelain") == ""
     assert not (repo.root / ".git/index.lock").exists()
     assert not (repo.root / ".git/coord-index").exists()
-    assert not (repo.state.path / "landing.json").exists()
+    assert not (repo.state.path / "landing").exists()
     git(repo, "fsck", "--no-dangling")
     return True
 
@@ -906,7 +906,7 @@ def test_the_daemon_takes_a_dead_launchers_lock_away(
         assert (repo.root / ".git/index.lock").read_bytes().startswith(b"coord: a landing")
         repo.coord("up")
     # I expect the lock to go by itself, and the files to have followed, or nothing to have happened
-    until(lambda: not (repo.state.path / "landing.json").exists())
+    until(lambda: not (repo.state.path / "landing").exists())
     assert not (repo.root / ".git/index.lock").exists() and is_clean(repo)
     assert (repo.root / "a").read_text() == ("a\nx\n" if moved else "a\n")
     assert (repo.root / "new").exists() is moved
@@ -928,7 +928,7 @@ def test_what_outlives_a_launcher_brings_its_landing_to_an_end(repo: Repo, launc
                    env=shim(repo, (FOLLOWING if moved else 'case "$*" in *"read-tree -n"*) ') + act))
     assert going.process.wait(40) == -signal.SIGKILL, going.said()
     until(lambda: states(repo)["one"] == ("done" if moved else "review"))
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     until(lambda: json.loads(record.read_text())["ended_at"])
     assert (repo.root / "a").read_text() == ("a\nx\n" if moved else "a\n")
     assert (repo.root / "new").exists() is moved and is_clean(repo)
@@ -953,7 +953,7 @@ def test_a_foreign_lock_of_the_index_is_left_alone(repo: Repo, launch: Start) ->
     lock.unlink()
     repo.down()
     repo.coord("up")
-    until(lambda: not (repo.state.path / "landing.json").exists())
+    until(lambda: not (repo.state.path / "landing").exists())
     assert is_clean(repo)
 
 
@@ -1009,7 +1009,7 @@ def test_a_file_changed_in_the_last_moment_takes_the_landing_back(
     assert git(repo, "rev-parse", "trunk") == before
     assert (repo.root / "a").read_text() == "mine\n" and (repo.root / "b").read_text() == "b\n"
     assert git(repo, "status", "--porcelain") == "M a"
-    assert not (repo.state.path / "landing.json").exists()
+    assert not (repo.state.path / "landing").exists()
     with repo.client() as client:
         moves = client.call(rq.Events(kind="target_moved")).items
         assert [m.data["after"] == before for m in moves] == [False, True]
@@ -1038,7 +1038,7 @@ def test_worktrees_of_a_dead_launch_are_tidied_up_but_not_their_work(
                    n=2, options=ISOLATED, outlived=False)
     orphan = pid_in(repo.root.parent / "pid")
     until(lambda: git(repo, "worktree", "list").count("\n") == 2)
-    (record,) = repo.state.runs.glob("*/run.json")
+    (record,) = repo.state.runs.glob("*/record")
     until(lambda: f'"pid": {orphan}' in record.read_text())
     going.kill()
     again = launch("true", n=1, options=ISOLATED)

@@ -299,7 +299,7 @@ def test_a_number_that_another_namespace_has_got_is_left_alone(stand: Stand) -> 
     try:
         assert container.stdout is not None and container.stdout.readline() == b"\n"
         number = os.stat(f"/proc/{container.pid}/ns/mnt").st_ino
-        stand.write(".coord/sessions.json", json.dumps([{"key": "k", "number": number, "agent": "shell", "ends": True}]))
+        stand.write(".coord/session-records", json.dumps([{"key": "k", "number": number, "agent": "shell", "ends": True}]))
         stand.coord("lock", "a.py", "--agent", "ann")
         assert container.poll() is None and "had lost" not in stand.tries("doctor").stdout
     finally:
