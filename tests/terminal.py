@@ -25,9 +25,10 @@ SECONDS = 60.0
 class Terminal:
     """`coord` at a terminal that the test types at, and closes."""
 
-    def __init__(self, where: Path, *words: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, where: Path, *words: str, env: Mapping[str, str] | None = None,
+                 under: Sequence[str] = ()) -> None:
         self._ours, theirs = pty.openpty()
-        self.process = _started(where, words, theirs, env)
+        self.process = _started(where, words, theirs, env, under)
         self._said = b""
         self._closed = threading.Event()
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -98,12 +99,13 @@ def at_a_terminal(where: Path, *words: str, env: Mapping[str, str] | None = None
     return code, shown.decode("utf-8", "replace")
 
 
-def _started(where: Path, words: Sequence[str], theirs: int, env: Mapping[str, str] | None
-             ) -> subprocess.Popen[bytes]:
+def _started(where: Path, words: Sequence[str], theirs: int, env: Mapping[str, str] | None,
+             under: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """`under`: the program that starts it, as a shell does."""
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLUMNS")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "coordinator.cli.main", *words], cwd=where, stdin=theirs,
+        [*under, sys.executable, "-m", "coordinator.cli.main", *words], cwd=where, stdin=theirs,
         stdout=theirs, stderr=theirs, start_new_session=True,
         env={**clean, "TERM": "xterm-256color", **(env or {})}, preexec_fn=_as_a_shell_starts_it,
     )

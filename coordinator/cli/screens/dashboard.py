@@ -71,7 +71,6 @@ class Dashboard(SessionApp[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
-        Binding("ctrl+c", "quit", show=False, priority=True),
         *(Binding(str(n), f"list('{name}')", name, show=False) for n, name in enumerate(LISTS, 1)),
         Binding("right", "step(1)", "list", show=False, priority=True),
         Binding("left", "step(-1)", "list", show=False, priority=True),

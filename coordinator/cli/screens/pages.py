@@ -165,6 +165,10 @@ class SessionApp(App[ReturnType]):
     a `Static` with the id `said`."""
 
     ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", show=False, priority=True),
+    ]
 
     def __init__(self, session: Client) -> None:
         # Without it the terminal's own colours are only made grey, not left alone.

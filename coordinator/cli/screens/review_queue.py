@@ -50,7 +50,6 @@ class ReviewQueue(SessionApp[None]):
     BINDINGS: ClassVar[list[BindingType]] = [  # a narrow screen cuts the last ones off
         Binding("question_mark", "keys", "keys"),
         Binding("q", "quit", "end"),
-        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("k", "decide('keep')", "keep"),
         Binding("r", "decide('revert')", "revert"),
         Binding("g", "decide('reassign')", "reassign"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -210,3 +211,33 @@ def test_no_colour_is_none_and_what_is_chosen_is_seen_all_the_same(busy: Repo, w
         assert numbers <= {0, 1, 2, 3, 4, 7, 22, 23, 24, 27, 39, 49}, numbers
         assert 7 in numbers or 4 in numbers
         terminal.types("q")
+
+
+#: A shell, as far as its jobs go: it says that its job was stopped, and takes it up again.
+SHELL = """
+import os, signal, subprocess, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+def lead():
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpgrp())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+job = subprocess.Popen(sys.argv[1:], preexec_fn=lead)
+_, status = os.waitpid(job.pid, os.WUNTRACED)
+os.tcsetpgrp(0, os.getpgrp())
+print("STOPPED" if os.WIFSTOPPED(status) else "ENDED", flush=True)
+os.tcsetpgrp(0, job.pid)
+os.kill(job.pid, signal.SIGCONT)
+sys.exit(job.wait())
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("review",)])
+def test_ctrl_z_gives_the_shell_back_and_fg_the_screen(busy: Repo, words: tuple[str, ...]) -> None:
+    shown = "half.py" if words else "holder"
+    with Terminal(busy.root, *words, under=(sys.executable, "-c", SHELL)) as terminal:
+        until(lambda: shown in terminal.shown)
+        terminal.types("\x1a")
+        until(lambda: "STOPPED" in terminal.shown)
+        until(lambda: shown in terminal.shown.partition("STOPPED")[2])
+        terminal.types("q")
+        assert terminal.process.wait(30) == 0
