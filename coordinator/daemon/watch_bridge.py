@@ -40,8 +40,8 @@ from coordinator.words.refusals import Refusal
 log = logging.getLogger("coord.watcher")
 #: Changes that one transaction records. The next transaction records the others.
 SEEN_AT_ONCE = 25
-#: How long (seconds) `hear` waits for the watcher's changes, and then for their record.
-HEAR_S = 3.0
+#: How long (seconds) `wait_for_watcher` waits for changes, and then for their record.
+WATCHER_WAIT_S = 3.0
 #: How often a file is looked at again if a newer version of it was recorded meanwhile.
 LOOKS_AGAIN_MAX = 3
 #: How long (seconds) the start waits for `catch_up` before clients can connect.
@@ -87,9 +87,9 @@ class WatchBridge:
             manner=Manner(debounce_s=settings.debounce_s, poll=settings.poll),
         )
         self._watcher.start()
-        self._service.hear = self.hear
+        self._service.wait_for_watcher = self.wait_for_watcher
 
-    def hear(self, seconds: float = HEAR_S, sure: bool = True) -> None:
+    def wait_for_watcher(self, seconds: float = WATCHER_WAIT_S, sure: bool = True) -> None:
         """Wait in a thread until everything written and renamed so far is seen, and recorded. Each
         of the two waits ends after `seconds`. `sure`: also wait for changes that the kernel has yet
         to report; the watcher then makes a file for a moment."""

@@ -103,9 +103,9 @@ class Service:
     impact: ChangeJudge | None = None
     #: The capabilities beside the kernel, in the order in which they hear of things.
     slices: Sequence[Slice] = ()
-    #: Waits until everything written and renamed so far has been recorded, at most so long
-    #: (seconds), and for certain if asked. For a worker. None if nothing watches.
-    hear: Callable[..., object] | None = None
+    #: Waits until everything written and renamed so far is recorded. None if nothing watches. Call
+    #: it in a thread. See `daemon.watch_bridge` for its arguments.
+    wait_for_watcher: Callable[..., object] | None = None
     #: Begins to close what has expired, if nothing does yet. Returns whether that continues.
     tend: Callable[[], bool] = lambda: False
     #: What the daemon knows of itself; None if there is no daemon.
