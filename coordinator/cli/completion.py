@@ -1,9 +1,8 @@
-"""`coord completion`: the script that lets a shell complete coord's words; and what it calls.
+"""`coord completion` prints a shell's completion script, `coord __complete` serves that script.
 
-The candidates come from `coordinator/commands/completion.py`. A key press starts no coordinator:
-without one, words and options are completed, names are not.
-
-`coord help`: the help of commands, and of topics beyond a single command.
+`coordinator/commands/completion.py` finds the candidates. A running coordinator runs it by itself.
+If none runs, `complete` here runs it: a key press starts no coordinator, so the shell then offers
+commands and options, and no names of tasks or agents. `coord help` prints help.
 """
 
 from __future__ import annotations
@@ -76,16 +75,16 @@ def completion(
 
 @in_program("__complete")
 def complete(words: list[str]) -> None:
-    """Print the possible next words for the shell."""
-    typed = here()
-    asking = bodies.complete(typed, words=words)
+    """Print the possible next words for the shell, without asking a coordinator."""
+    shell = here()
+    steps = bodies.complete(shell, words=words)
     try:
-        next(asking)
-        while True:
-            asking.throw(Refusal(Code.DAEMON_DOWN, "Nobody is asked."))
+        next(steps)
+        while True:  # each step asks for names: a refusal makes it offer none
+            steps.throw(Refusal(Code.DAEMON_DOWN, "Nobody is asked."))
     except StopIteration:
         pass
-    tell(typed)
+    tell(shell)
 
 
 @command("help")
@@ -101,7 +100,7 @@ def help_(
         if as_json:
             raise Refusal(Code.INVALID, "The help of a command is text; `--json` goes with "
                           "`exit-codes`.", next=f"coord {' '.join(topic)} --help")
-        from coordinator.cli.main import main  # it gathers the commands, this one among them
+        from coordinator.cli.main import main  # main imports this module
 
         return main([*topic, "--help"])
     if as_json:

@@ -1,7 +1,7 @@
 """The daemon's side of an agent's hook: read it, let the service decide, answer in its dialect.
 
-Holds observations only (which calls run now), never a truth about who holds what: that is asked of
-the database at each call.
+The module keeps only observations, such as the running calls. Who holds what it asks the database,
+at each call.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.hooks")
 Told = Callable[[hook_protocol.Answer], None]
-#: How long an edit is held while another writes the same file (seconds): that takes milliseconds.
+#: How long (seconds) an edit is held while another agent writes the file, which takes milliseconds.
 WINDOW_WAIT_S = 20.0
 _NO_PATIENCE = tool_calls.Patience()
 
 
 class _Receipt:
-    """What is recorded once a hook has printed its answer. Until then its messages are on their
-    way, and a hook of the same agent that runs beside it prints none."""
+    """Records the delivery of messages once a hook has printed its answer. Until then another hook
+    of the same agent prints no messages."""
 
     def __init__(self, router: RequestRouter, on_the_way: set[str]) -> None:
         self._router = router
@@ -60,7 +60,7 @@ class _Receipt:
         return self._heeded is not None
 
     def take(self, heeded: tool_calls.Heeded) -> None:
-        """Set what is about to be told."""
+        """Keep what is to be recorded for this answer."""
         if not heeded.receipt:
             return
         self._heeded = heeded
@@ -70,7 +70,7 @@ class _Receipt:
 
     def told(self) -> None:
         heeded = self._heeded
-        assert heeded is not None, "only what is due is handed on"
+        assert heeded is not None, "only a receipt that is due is passed on"
         self._router.writer.submit(
             lambda tx: tool_calls.settle(tx, heeded), lambda value: self.lost()
         )
@@ -81,7 +81,7 @@ class _Receipt:
         self._heeded = None
 
 
-class _Asked(NamedTuple):
+class _Hook(NamedTuple):
     """One hook as it came: see `AgentHooks.hook`. `again`: it was held, and is served once more."""
 
     name: str
@@ -95,7 +95,7 @@ class _Asked(NamedTuple):
 
 
 class AgentHooks:
-    """One per daemon; used from the loop's thread only."""
+    """Serves the hooks of all agents. Used in the loop's thread only."""
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
                  processes: SessionProcesses, git_asks: Callable[[str | None], bool],
@@ -108,7 +108,7 @@ class AgentHooks:
         self._git_asks = git_asks
         self._processes = processes
         self._own = own
-        #: The calls of agents that run, or ran until a moment ago.
+        #: The calls of agents that run, or have just ended.
         self.calls = RunningCalls()
         #: Agents whose commands cannot write what others hold.
         self.confined: Callable[[], list[str]] = list
@@ -119,11 +119,11 @@ class AgentHooks:
         self._twins = TwinQuestions(self._now_ms)
         self._unknown: set[tuple[str, str]] = set()
         self._profiles: dict[str, tuple[list[file_stamps.Stamp | None], Profile]] = {}
-        #: profile -> when a hook of its was last heard (UTC).
+        #: Profile -> when a hook of it was last heard (UTC).
         self.heard: dict[str, str] = {}
-        #: Sessions (profile, id) that keep the hooks they have, whatever their settings say now.
+        #: Sessions (profile, id) that keep their hooks, whatever their settings say now.
         self.keeping: set[tuple[str, str]] = set()
-        #: Edits that were allowed and are not yet noted as running: whose, of what, when.
+        #: Edits that were allowed and are not yet noted as running: agent, files, time (Unix ms).
         self._allowed: dict[_Receipt, tuple[str, frozenset[str], int]] = {}
         #: Agents whose messages a hook is about to print.
         self._on_the_way: set[str] = set()
@@ -131,33 +131,33 @@ class AgentHooks:
     def hook(self, name: str, token: str | None, payload: bytes, answer: Told, *,
              confirms: bool = False, caller: int = 0,
              gone: Callable[[], bool] = lambda: False) -> None:
-        """Serve one hook of the profile `name` (`name:event` where its payload does not tell the
-        event; `name+plugin` for one that came with a plugin); `answer` is called once, after what
-        it was granted is on disk. `confirms`: the hook will say when it has printed that; what
-        follows from it is recorded only then. `caller`: its process, if that is known (`UNSEEN`:
-        it cannot be seen from here). `gone()`: whether it has hung up; then it waits no more, and
-        nothing is granted unheard."""
+        """Serve one hook, and call `answer` once, after a grant is on disk. `name`: the profile,
+        with `:event` if the payload does not tell the event, and `+plugin` for a plugin's hook.
+        `confirms`: the hook confirms that it has printed the answer; only then the delivery is
+        recorded. `caller`: its process; 0 if it is not known, `UNSEEN` if it cannot be seen from
+        here. `gone()`: whether it has hung up. Then it waits no more, so nothing is granted to it.
+        """
         name, first = self._twins.ask(name, token, payload, answer)
         if first is not None:
-            self._serve(_Asked(name, token, payload, first, confirms, caller, gone))
+            self._serve(_Hook(name, token, payload, first, confirms, caller, gone))
 
-    def _serve(self, asked: _Asked) -> None:
+    def _serve(self, hook: _Hook) -> None:
         try:
             self._router.check_open()
-            profile, _, event = asked.name.partition(":")
+            profile, _, event = hook.name.partition(":")
             table = self._table(profile)
             self.heard[profile] = self._router.now()
-            heard = decode(table, asked.payload, event)
-            if asked.token is None and asked.caller > 0:
-                heard = self._told_apart(profile, heard, asked.caller)
+            heard = decode(table, hook.payload, event)
+            if hook.token is None and hook.caller > 0:
+                heard = self._tell_sessions_apart(profile, heard, hook.caller)
         except Refusal as refusal:
-            asked.answer(hook_protocol.refused(refusal))
+            hook.answer(hook_protocol.refused(refusal))
             return
         self._trees.seen_from_here(
-            heard, asked.caller, lambda heard: self._decide(asked, profile, table, heard))
+            heard, hook.caller, lambda heard: self._decide(hook, profile, table, heard))
 
-    def _decide(self, asked: _Asked, profile: str, table: HookTable, heard: HookCall) -> None:
-        token, answer, caller = asked.token, asked.answer, max(asked.caller, 0)
+    def _decide(self, hook: _Hook, profile: str, table: HookTable, heard: HookCall) -> None:
+        token, answer, caller = hook.token, hook.answer, max(hook.caller, 0)
         if heard.moment == "settings":
             self._keep_guard(profile, heard.session, answer)
             return
@@ -166,7 +166,7 @@ class AgentHooks:
             answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
             return
         self._note_unknown(profile, heard)
-        patience = _NO_PATIENCE if asked.again else self._patience(table, heard)
+        patience = _NO_PATIENCE if hook.again else self._patience(table, heard)
         receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
         sentences: dict[str, list[str]] = {}
@@ -175,7 +175,7 @@ class AgentHooks:
 
         def job(tx: Tx) -> Any:
             service = self._router.service
-            receipt.lost()  # of a try that was rolled back
+            receipt.lost()  # an earlier try of this job was rolled back
             actor = who(tx, token)
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
@@ -183,23 +183,23 @@ class AgentHooks:
                 broken=[text for sentence in sentences.values() for text in sentence],
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
-                goes_on=asked.again, is_busy=self._is_busy,
+                goes_on=hook.again, is_busy=self._is_busy,
             ))
             self._allowed[receipt] = heeded.holder, heeded.files, self._now_ms()
-            if heeded.waiting is None:  # otherwise nothing is told yet
-                if asked.confirms:
+            if heeded.waiting is None:  # otherwise the hook gets no answer yet
+                if hook.confirms:
                     receipt.take(heeded)
                 else:
                     tool_calls.settle(tx, heeded)
             return heeded
 
-        def told(value: Any) -> None:
+        def continue_with(value: Any) -> None:
             if token is None and caller and isinstance(value, tool_calls.Heeded):
                 self._note_process(profile, heard, value)
                 self._note_command(heard, value, caller)
             if isinstance(value, Refusal):
                 receipt.lost()
-                if heard.moment != "before":  # nothing to stop: the agent must not be
+                if heard.moment != "before":  # the agent must not be stopped by it
                     log.error("%s at %s: %s", profile, heard.event, value.message)
                     value = tool_calls.Heeded("")
                 else:
@@ -207,31 +207,32 @@ class AgentHooks:
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
                 self._allowed.pop(receipt, None)
-                self._router.held.hold(waits, value.wait_s, lambda late: self._late(
+                self._router.held.hold(waits, value.wait_s, lambda late: self._end_wait(
                     late, table, heard, answer,
-                    lambda: self._serve(asked._replace(caller=caller, again=True))),
-                    gone=asked.gone)
+                    lambda: self._serve(hook._replace(caller=caller, again=True))),
+                    gone=hook.gone)
                 return
 
-            def say(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:
+            def print_answer(held: list[shell_commands.Held], others: tuple[str, ...]) -> None:
                 verdict = self._verdict(
-                    heard, self._typed(profile, heard, value, token), held, heard_ms)
+                    heard, self._name_commands(profile, heard, value, token), held, heard_ms)
                 self._allowed.pop(receipt, None)
                 answer(hook_protocol.Answer(0, encode(table, heard, verdict), elsewhere=others,
                                             receipt=receipt if receipt.due else None))
 
-            self._elsewhere(profile, table, heard, value, lambda others: self._protect(
-                heard, value, lambda held: say(held, others)))
+            self._find_other_repositories(
+                profile, table, heard, value, lambda others: self._protect(
+                    heard, value, lambda held: print_answer(held, others)))
 
-        def compared(matches: dict[str, list[str]]) -> None:
-            sentences.update(matches)
-            self._router.engine.submit(job, tool_calls.needs(heard), told)
+        def submit_job(compared: dict[str, list[str]]) -> None:
+            sentences.update(compared)
+            self._router.engine.submit(job, tool_calls.needs(heard), continue_with)
 
-        self.comparison.look_again(heard, compared)
+        self.comparison.look_again(heard, submit_job)
 
     def _keep_guard(self, profile: str, session: str, answer: Told) -> None:
-        """An agent has read changed settings: those that take coord's hooks out do not count."""
-        def looked(unguarded: Any) -> None:
+        """Refuse changed settings of an agent if they take coord's hooks out."""
+        def answer_settings(unguarded: Any) -> None:
             if isinstance(unguarded, Refusal):
                 answer(hook_protocol.refused(unguarded))
             elif profile in unguarded:
@@ -243,11 +244,12 @@ class AgentHooks:
                 self.keeping.discard((profile, session))
                 answer(hook_protocol.Answer(0, ""))
 
-        self._router.engine.task(self._router.engine.do(self._unguarded), looked)
+        self._router.engine.task(self._router.engine.do(self._unguarded), answer_settings)
 
-    def _elsewhere(self, profile: str, table: HookTable, heard: HookCall,
-                   heeded: tool_calls.Heeded, then: Callable[[tuple[str, ...]], None]) -> None:
-        """The roots of other repositories whose coordinators are to hear of this call, too."""
+    def _find_other_repositories(
+            self, profile: str, table: HookTable, heard: HookCall, heeded: tool_calls.Heeded,
+            then: Callable[[tuple[str, ...]], None]) -> None:
+        """Pass on the roots of other repositories whose coordinators the hook has to ask, too."""
         session = (profile, heard.parent or heard.session)
         if table.dialect == "plain" or heeded.deny:  # plugins ask by themselves, and one alone
             then(())
@@ -257,18 +259,18 @@ class AgentHooks:
         elif not heeded.outside:
             then(())
         else:
-            def found(roots: Any) -> None:
-                other_roots = roots if isinstance(roots, list) else []
-                self._others.meet(session, other_roots)
-                then(tuple(other_roots))
+            def pass_on(result: Any) -> None:
+                roots = result if isinstance(result, list) else []
+                self._others.meet(session, roots)
+                then(tuple(roots))
 
             self._router.engine.task(self._router.engine.do(
-                lambda: self._others.roots(heeded.outside, heard.cwd)), found)
+                lambda: self._others.roots(heeded.outside, heard.cwd)), pass_on)
 
     def _protect(self, heard: HookCall, heeded: tool_calls.Heeded,
                  then: Callable[[list[shell_commands.Held]], None]) -> None:
-        """Pass on what others hold, for the command that is about to run. If that takes more than a
-        few looks, it is looked at beside the loop."""
+        """Pass on the state of what others hold, before a command runs. If that takes more than a
+        few looks, a thread looks."""
         if not heeded.protects or heeded.deny:
             then([])
             return
@@ -284,20 +286,17 @@ class AgentHooks:
                 lambda held: then(held if isinstance(held, list) else []),
             )
 
-    def _late(self, late: Any, table: HookTable, heard: HookCall, answer: Told,
-              again: Callable[[], None]) -> None:
-        """A call that was held: granted meanwhile (then it is served as if it came now), or not."""
-        if isinstance(late, Refusal):
-            answer(
-                hook_protocol.Answer(
-                    0, encode(table, heard, HookAnswer(deny=tool_calls.describe_refusal(late)))
-                )
-            )
+    def _end_wait(self, result: Any, table: HookTable, heard: HookCall, answer: Told,
+                  serve_again: Callable[[], None]) -> None:
+        """End the wait of a held call. If it was granted, it is served as if it came now."""
+        if isinstance(result, Refusal):
+            verdict = HookAnswer(deny=tool_calls.describe_refusal(result))
+            answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
         else:
-            again()
+            serve_again()
 
-    def _told_apart(self, profile: str, heard: HookCall, caller: int) -> HookCall:
-        """Distinguish two processes that continue one session: they are two sessions."""
+    def _tell_sessions_apart(self, profile: str, heard: HookCall, caller: int) -> HookCall:
+        """Give the call its session's id. Two processes that continue one session are two."""
         if heard.moment == "other":
             return heard
         alone = self._table(profile).one_session
@@ -321,7 +320,7 @@ class AgentHooks:
             self._rests(above or holder, heard.moment == "stop" and not heeded.again)
 
     def _note_command(self, heard: HookCall, heeded: tool_calls.Heeded, caller: int) -> None:
-        """Whether commands of agents that persons have started join their sessions."""
+        """Note when a command runs, to learn whether it joins the session of its agent."""
         if heard.moment == "end":
             self._unjoined.gone(heeded.holder)
         elif heard.call is not None and heard.call.kind == "shell" and not heard.sub:
@@ -332,11 +331,10 @@ class AgentHooks:
 
     def _table(self, name: str) -> HookTable:
         root = self._router.service.tree.root
-        profile_table = self._profiles.get(name)
-        if profile_table is None or profile_table[0] != _stamps(root, profile_table[1]):
+        stamps, profile = self._profiles.get(name, (None, None))
+        if profile is None or stamps != _read_stamps(root, profile):
             profile = load(name, root)
-            profile_table = self._profiles[name] = (_stamps(root, profile), profile)
-        profile = profile_table[1]
+            self._profiles[name] = _read_stamps(root, profile), profile
         if profile.hooks is None:
             raise Refusal(
                 Code.INVALID, f"The profile {name} says nothing of hooks, so this call is stopped.",
@@ -356,7 +354,7 @@ class AgentHooks:
                    for call, _, _ in self.calls.running())
 
     def _edits_now(self, agent: str) -> frozenset[str]:
-        """The files of edits of this agent that were allowed a moment ago, and run still."""
+        """The files of this agent's edits that were allowed a moment ago, and still run."""
         since = self._now_ms() - int(1000 * self._router.service.settings.leases.window_s)
         files = [self.calls.writes(agent, None, since) or frozenset(),
                  *(files for holder, files, at_ms in list(self._allowed.values())
@@ -384,10 +382,10 @@ class AgentHooks:
 
     # ------------------------------------------------------------ commands
 
-    def _typed(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded,
-               token: str | None) -> tool_calls.Heeded:
-        """The commands in its texts, in the form that can be typed in that agent's shell. An agent
-        that coord started has `coord` on PATH."""
+    def _name_commands(self, profile: str, heard: HookCall, heeded: tool_calls.Heeded,
+                       token: str | None) -> tool_calls.Heeded:
+        """Write the commands in the texts as the agent can type them in its shell. An agent that
+        coord started has `coord` on PATH."""
         if token is None:
             path = self._processes.path_of(profile, heard.parent or heard.session)
             heeded.deny = self._own.named(heeded.deny, path)
@@ -408,8 +406,8 @@ class AgentHooks:
         return HookAnswer("", "", heeded.context)
 
     def _note_call(self, heard: HookCall, heeded: tool_calls.Heeded, heard_ms: int) -> None:
-        """`heard_ms`: when the hook came. A call that has ended had ended by then, and its writes
-        were recorded later."""
+        """Note that a call begins or has ended. `heard_ms`: when the hook came. A call that it
+        reports as ended had ended by then, although its writes were recorded later."""
         now, call = self._now_ms(), heard.call
         self.calls.heard(heeded.holder, now)
         if heard.moment in ("stop", "end", "sub stop", "prompt"):
@@ -425,7 +423,7 @@ class AgentHooks:
                     heard.call_id, now)
 
     def _is_confined(self, holder: str) -> bool:
-        """Whether commands of this agent, or of the session that it belongs to, are confined."""
+        """Whether commands of this agent, or of its session, are confined."""
         confined = self.confined()
         return bool(confined) and (holder in confined or self._router.look(
             lambda view: owner(view, holder)) in confined)
@@ -434,9 +432,9 @@ class AgentHooks:
         return from_iso(self._router.now())
 
 
-def _stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:
+def _read_stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:
     """The stamps that change when another profile of this name takes effect: of its file, of the
-    repository's own, and of the trust in that."""
-    what = f"{OWN}/{profile.name}.toml"
+    repository's own file, and of the note that this one is trusted."""
+    own = f"{OWN}/{profile.name}.toml"
     return [file_stamps.stamp(path) for path in (
-        profile.source, str(root / what), str(trusted.note_path(root, what)))]
+        profile.source, str(root / own), str(trusted.note_path(root, own)))]

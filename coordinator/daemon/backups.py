@@ -34,18 +34,18 @@ from coordinator.words.clock import Clock
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.backup")
-#: Seconds between a copy and the next, while there is something new; after these, `backup_every_s`.
+#: Seconds between two copies while there are new events. After these it is `backup_every_s`.
 STEPS_S = (2.0, 10.0, 60.0, 600.0, 3600.0)
-#: Copying takes at most this share of the time, and while it runs, this share of the disk's time.
+#: Copying takes at most this share of all time, and while it runs this share of the disk's time.
 SHARE, DISK_SHARE = 0.02, 0.2
-#: Events that a daemon records by itself when it ends and begins.
+#: Events that a daemon itself records when it ends and begins.
 OWN_NOTES = 2
 #: A database up to this size (bytes) is copied once more when the daemon ends.
 LAST_BYTES_MAX = 64 * 1024 * 1024
 
 
 def whole_copy(state: StateDir) -> Path | None:
-    """The copy that is whole, this coordinator's own, and knows most."""
+    """The copy with the latest event among this coordinator's own undamaged copies."""
     seal = database_seal(state.secret_key())
     for copy in sorted(_copies(state), key=lambda path: -(_last_event(path) or 0)):
         with suppress(apsw.Error, OSError, Refusal):
@@ -58,8 +58,8 @@ def whole_copy(state: StateDir) -> Path | None:
 
 
 def put_new_seal(state: StateDir, old: str, new: str) -> None:
-    """The copies that bear the old seal bear the new one from now on: the secret was renewed, and
-    they are this coordinator's own still."""
+    """Put the new seal on the copies with the old one. The secret was renewed, and they still are
+    this coordinator's own."""
     for copy in _copies(state):
         with suppress(apsw.Error, OSError, Refusal):
             ownership.check_entry(copy, stat.S_IFREG)
@@ -70,7 +70,7 @@ def put_new_seal(state: StateDir, old: str, new: str) -> None:
 
 
 def _copies(state: StateDir) -> list[Path]:
-    """The newest first."""
+    """The copies, the newest first."""
     older = sorted(state.path.glob(state.backup.name + ".[0-9]*"))
     return [path for path in (state.backup, *older) if path.exists()]
 
@@ -79,8 +79,8 @@ def check_not_gone(state: StateDir) -> None:
     """Refuse to begin with an empty database where leases and a backlog existed.
 
     Raises:
-        Refusal: STORAGE: there is no database, an empty file, or one that knows less than a copy
-            of it (its log is gone, or it is an older one), and the copy is there.
+        Refusal: STORAGE: a copy has later events than the database, which is missing, empty, older
+            or without its log.
     """
     try:
         last = _last_event(state.database) if state.database.stat().st_size else 0
@@ -102,14 +102,14 @@ def _last_event(path: Path) -> int | None:
     """The number of a database's last event; 0 if it has none; None if it cannot be read."""
     try:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-            db.execute("PRAGMA trusted_schema = OFF")  # whose it is was not looked at yet
+            db.execute("PRAGMA trusted_schema = OFF")  # its seal is not checked yet
             return int(db.execute(Q["event_last"]).get or 0)
     except (apsw.Error, ValueError, TypeError):
         return None
 
 
 class Backups:
-    """One daemon's. Used from the loop's thread."""
+    """The copies of one daemon's database. Used in the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, settings: Database,
                  ground: Ground, clock: Clock, last_seq: int) -> None:
@@ -126,10 +126,10 @@ class Backups:
         #: The last event that is in the newest copy.
         self._kept = self._in_newest()
         if 0 <= last_seq - self._kept <= OWN_NOTES:
-            self._kept = last_seq  # nothing but that this daemon has started
+            self._kept = last_seq  # only the notes of an end and a start are new
 
     def tick(self, last_seq: int) -> None:
-        """Once a second: begin to copy, if there is something new and it is time."""
+        """Begin a copy if there are new events and it is time. Called once a second."""
         if last_seq == self._kept or self._running is not None:
             return
         if self._loop.time() >= self._next_at:
@@ -137,7 +137,7 @@ class Backups:
             self._running.add_done_callback(self._done)
 
     async def last(self, last_seq: int) -> None:
-        """The daemon ends: what is new since the newest copy, if that is quickly done."""
+        """Make a last copy when the daemon ends, if there are new events and it is quickly done."""
         self._ending.set()
         if self._running is not None:
             with suppress(Exception):
@@ -179,14 +179,14 @@ class Backups:
         return self._in_newest()
 
     def _rest(self, spent_s: float) -> None:
-        """In the copying thread, after each piece; a copy that is half done when the daemon ends is
-        given up."""
+        """Rest in the copying thread after each piece. A copy that is unfinished when the daemon
+        ends is given up."""
         if self._ending.wait(spent_s / DISK_SHARE):
             raise InterruptedError
 
     def _is_time_to_roll(self) -> bool:
-        """Older copies are to be older by `backup_every_s` each, however often the newest is made
-        anew."""
+        """Whether the newest copy becomes an older one. Older copies are `backup_every_s` apart,
+        however often the newest is made."""
         older = self._state.backup.with_name(self._state.backup.name + ".1")
         try:
             age_s = self._clock.now_ms() / 1000 - older.lstat().st_mtime

@@ -30,36 +30,35 @@ from coordinator.files.roots import STATE_DIR, find_root, is_prepared
 from coordinator.words.file_names import shown
 from coordinator.words.refusals import Code, Refusal
 
-#: A caller that the kernel tells no number of: it lives in another tree of processes.
+#: The process id of a caller in another process namespace: the kernel tells no number of it.
 UNSEEN = -1
 
 
 class CallersTrees:
-    """One daemon's; used from the loop's thread, and looks at the disk beside it."""
+    """Translates paths of hooks. Used in the loop's thread; another thread looks at the disk."""
 
     def __init__(self, router: RequestRouter) -> None:
         self._router = router
 
     def seen_from_here(self, heard: HookCall, caller: int,
                        then: Callable[[HookCall], None]) -> None:
-        """Hand on what was heard, with its paths as they are called here. `caller`: the hook's
-        process; 0: no door that tells it (HTTP), so names mean what they mean here."""
+        """Call `then` with the hook's call, its paths as they are named here. `caller`: the hook's
+        process; 0 over HTTP, which does not tell it, so the paths are taken as they are."""
         tree = self._router.service.tree
         bases = sorted({str(tree.root), *tree.worktrees()}, key=len, reverse=True)
         names = {} if not caller else {
-            path: absolute for path, absolute in _named(heard, str(tree.root)).items()
+            path: absolute for path, absolute in _list_paths(heard, str(tree.root)).items()
             if not _is_below(absolute, bases)}
         if not names:
             then(heard)
             return
 
-        def found(here: Any) -> None:
-            names_here = here if isinstance(here, dict) else None
-            then(_refused(heard, names, bases) if names_here is None
-                 else _renamed(heard, names, names_here))
+        def continue_with(names_here: Any) -> None:
+            then(_rename(heard, names, names_here) if isinstance(names_here, dict)
+                 else _refuse_write(heard, names, bases))
 
         self._router.engine.task(self._router.engine.do(
-            partial(_look, list(names.values()), caller, bases)), found)
+            partial(_look, list(names.values()), caller, bases)), continue_with)
 
 
 def _look(paths: list[str], caller: int, bases: list[str]) -> dict[str, str] | None:
@@ -69,8 +68,8 @@ def _look(paths: list[str], caller: int, bases: list[str]) -> dict[str, str] | N
         return None
 
 
-def _named(heard: HookCall, root: str) -> dict[str, str]:
-    """The paths that it names, also the folder that it works in, each with the absolute one."""
+def _list_paths(heard: HookCall, root: str) -> dict[str, str]:
+    """The paths that the call names, and its folder, each with its absolute path."""
     cwd = heard.cwd or root
     paths = heard.call.paths if heard.call is not None else ()
     result = {path: posixpath.join(cwd, path) for path in paths}
@@ -84,11 +83,11 @@ def _is_below(path: str, bases: list[str]) -> bool:
     return any(plain.startswith(base.rstrip("/") + "/") for base in bases)
 
 
-def _renamed(heard: HookCall, names: dict[str, str], here: dict[str, str]) -> HookCall:
-    def new(path: str) -> str:
+def _rename(heard: HookCall, names: dict[str, str], here: dict[str, str]) -> HookCall:
+    def translate(path: str) -> str:
         absolute = names.get(path)
         if absolute is None:
-            # A relative name was one of the folder, which may be another one now.
+            # A relative path begins in the call's folder, which may be renamed, too.
             return posixpath.join(heard.cwd or "", path)
         return here.get(absolute, absolute)
 
@@ -96,13 +95,13 @@ def _renamed(heard: HookCall, names: dict[str, str], here: dict[str, str]) -> Ho
         return heard
     call = heard.call
     if call is not None and call.paths:
-        call = msgspec.structs.replace(call, paths=tuple(map(new, call.paths)))
+        call = msgspec.structs.replace(call, paths=tuple(map(translate, call.paths)))
     return replace(heard, call=call, cwd=here.get(heard.cwd or "", heard.cwd))
 
 
-def _refused(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCall:
-    """An agent in this tree, as it is called here, sees the disk as it is here. For other trees
-    nobody can tell what the agent would write."""
+def _refuse_write(heard: HookCall, names: dict[str, str], bases: list[str]) -> HookCall:
+    """Stop a write, because nobody can tell which tree the agent would write in. An agent whose
+    folder is in this tree, as it is named here, sees the disk as it is here, and may write."""
     call = heard.call
     if (heard.moment != "before" or call is None or call.kind != "write"
             or (heard.cwd is not None and _is_below(heard.cwd, bases))):
@@ -144,7 +143,7 @@ class OtherRepositories:
         return result
 
     def meet(self, session: Session, roots: Sequence[str]) -> None:
-        """This session is known there from now on."""
+        """Note that these repositories know the session from now on."""
         if not roots:
             return
         met = self._met.setdefault(session, [])

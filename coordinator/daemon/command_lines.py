@@ -1,4 +1,4 @@
-"""Running commands for the `coord` program, which then has to load nothing.
+"""Running typed commands in the daemon, so that the `coord` program has to load nothing.
 
 The typed words arrive in a frame (hook_protocol.py), and the finished text goes back in another.
 Only commands that ask the coordinator and print are run here (`coordinator.commands`). They read no
@@ -33,29 +33,29 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.commands")
 #: How many fields a frame has before the words: see `_command.said`.
 FIELDS = 11
-#: Commands that the program carries out itself on a terminal: they page.
+#: Commands that the program runs itself on a terminal, because they use a pager.
 PAGED = frozenset({"review show"})
 _encode = msgspec.json.Encoder().encode
 
 
 class CommandLines:
-    """One per daemon; used from the loop's thread only."""
+    """Runs commands in frames. Used in the loop's thread only."""
 
     def __init__(self, router: RequestRouter, ground: Ground) -> None:
         self._router, self._ground = router, ground
-        self._same = _stamp()
+        self._stamp = _make_stamp()
 
     def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None], peer: int,
             gone: Callable[[], bool]) -> None:
-        """Carry out the command in a frame; `answer` is called once. `peer`: the process that asks
-        (0: not known)."""
+        """Run the command in a frame, and call `answer` once. `peer`: the process that asks; 0 if
+        it is not known."""
         try:
             fields = payload.decode("utf-8").split("\0")
-        except UnicodeDecodeError:  # a name that is no text: the program knows how to say it
+        except UnicodeDecodeError:  # the program itself can print a name that is no text
             answer(Answer(NOT_SERVED))
             return
         typed = parse_served(fields[FIELDS:])
-        if typed is None or fields[0] != self._same:
+        if typed is None or fields[0] != self._stamp:
             answer(Answer(NOT_SERVED))
             return
         _, cwd, agent, program, columns, colour, terminal, pid, user, key, offset = fields[:FIELDS]
@@ -74,18 +74,18 @@ class CommandLines:
 
     def request(self, request: rq.Request[Any], token: str | None, key: str | None,
                 answer: Callable[[Any], None], gone: Callable[[], bool], caller: int) -> None:
-        """Ask the coordinator itself, as if it had come over the socket."""
+        """Pass a command's request to the router, as if it had come over the socket."""
         if not request.writes:
             try:
                 self._ground.check_read()
-            except Refusal as gone_away:
-                answer(gone_away)
+            except Refusal as refusal:
+                answer(refusal)
                 return
         self._router.ask(request.op, _encode(request), token, answer, gone, key, caller)
 
 
 class _Run:
-    """One command that is being carried out."""
+    """One command that is running."""
 
     def __init__(self, lines: CommandLines, shell: Shell, typed: Typed, token: str | None,
                  key: str, answer: Callable[[Answer], None], gone: Callable[[], bool]) -> None:
@@ -102,11 +102,11 @@ class _Run:
             if value.code is Code.SHUTTING_DOWN:
                 self._answer(Answer(ENDING))
                 return
-            # A copy: what is raised carries a traceback.
+            # A copy, because a raised exception keeps its traceback.
             self._step(partial(self._asking.throw, Refusal(
                 value.code, value.message, next=value.next, **value.facts)))
             return
-        try:  # as it comes over the wire
+        try:  # make the reply as it would come over the socket
             reply = msgspec.json.decode(_encode(value), type=request.reply_shape())
         except msgspec.DecodeError as bad:
             self._bug(bad)
@@ -144,8 +144,8 @@ class _Run:
                             "".join(text for plain, text in rows if not plain)))
 
 
-def _stamp() -> str:
-    """Which program this is: a client of another one does for itself."""
+def _make_stamp() -> str:
+    """The stamp of this program. A client with another stamp runs its commands itself."""
     with contextlib.suppress(OSError):
         return make_stamp(QUICK_PROGRAM)
     return ""

@@ -409,7 +409,7 @@ class Daemon:
             self._stop.set()
 
     def _is_needed(self) -> bool:
-        came = self._door.came_since()
+        came = self._door.called_since()
         called = self._http.called_since()
         if came or called or self._verifier.busy or self.namespaces.agents():
             return True

@@ -28,12 +28,12 @@ from coordinator.store.rows import BlockedStepRow
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
-#: Proposals of one round; and how long one may take (ms) before another attempt is due.
+#: Proposals of one round, and how long one may take (ms) before another attempt is due.
 AT_ONCE, GIVEN_MS = 20, 120_000
 
 
 class KeptProposals:
-    """One per daemon; used from the loop's thread only."""
+    """Applies kept proposals that are due. Used in the loop's thread only."""
 
     def __init__(self, engine: LoopEngine, service: Service,
                  look: Callable[[Callable[[View], Any]], Any]) -> None:
@@ -42,41 +42,41 @@ class KeptProposals:
         self._busy = False
 
     def tend(self) -> None:
-        """Once a second: try those whose time has come, one after the other."""
+        """Try the proposals that are due, one after the other. Called once a second."""
         if self._busy:
             return
         rows = self._look(lambda view: view.each(
             BlockedStepRow, "steps_due", "propose", view.now, AT_ONCE))
         if not isinstance(rows, Refusal) and rows:
             self._busy = True
-            self._next(rows)
+            self._try_next(rows)
 
-    def _next(self, left: list[BlockedStepRow]) -> None:
+    def _try_next(self, left: list[BlockedStepRow]) -> None:
         if not left:
             self._busy = False
             return
-        self._engine.task(self._begin(left[0]), lambda begun: self._begun(left, begun))
+        self._engine.task(self._begin_attempt(left[0]), lambda begun: self._propose(left, begun))
 
-    async def _begin(self, row: BlockedStepRow) -> Any:
+    async def _begin_attempt(self, row: BlockedStepRow) -> Any:
         def begin(tx: Tx) -> Any:
             blocked_steps.begin(row.step_id, GIVEN_MS, tx)
             return blocked_steps.read_content(tx, row)
 
         return await self._engine.write(begin)
 
-    def _begun(self, left: list[BlockedStepRow], content: Any) -> None:
+    def _propose(self, left: list[BlockedStepRow], content: Any) -> None:
         if isinstance(content, Refusal):
-            self._next(left[1:])
+            self._try_next(left[1:])
             return
         request = msgspec.convert({**content, "retry": False}, rq.Propose)
-        self._engine.run(proposals.propose(self._service, request), partial(self._tried, left))
+        self._engine.run(proposals.propose(self._service, request), partial(self._finish, left))
 
-    def _tried(self, left: list[BlockedStepRow], answer: Any) -> None:
+    def _finish(self, left: list[BlockedStepRow], answer: Any) -> None:
         if isinstance(answer, Refusal) and answer.code is Code.SHUTTING_DOWN:
             self._busy = False
             return
         job = partial(_end, self._service, left[0].step_id, answer)
-        self._engine.task(self._engine.write(job), lambda value: self._next(left[1:]))
+        self._engine.task(self._engine.write(job), lambda value: self._try_next(left[1:]))
 
 
 def _end(service: Service, step: str, answer: Any, tx: Tx) -> None:
@@ -84,7 +84,7 @@ def _end(service: Service, step: str, answer: Any, tx: Tx) -> None:
 
 
 class Errands:
-    """One per daemon; used from the loop's thread only."""
+    """All errands of one daemon. Used in the loop's thread only."""
 
     def __init__(self, router: RequestRouter, service: Service) -> None:
         self._webhooks = Webhooks(router.engine, service, router.look)
@@ -98,27 +98,27 @@ class Errands:
             router.subscribe(self._notifications.events_came)
 
     def tend(self) -> None:
-        """Once a second: do what is due."""
+        """Do what is due. Called once a second."""
         self._webhooks.tend()
         self._notifications.tend()
         self._proposals.tend()
 
     def close(self) -> None:
-        """End what would outlive the daemon without anybody to end it."""
+        """End the program of a running notification, which nobody could end later."""
         self._notifications.close()
 
 
 def started(tx: Any) -> None:
-    """It has begun."""
+    """Record that the coordinator has started."""
     tx.record(ev.Noted(what="the coordinator started", facts={"version": program_version()}))
 
 
 def stopped(tx: Any) -> None:
-    """It ends in order."""
+    """Record that the coordinator ends in order."""
     tx.record(ev.Noted(what="the coordinator stopped", facts={}))
 
 
 def raised(tx: Any, fencing: int) -> None:
-    """No fencing token up to this is given again."""
+    """Record that no fencing token up to this is given again."""
     tx.raise_counters({"fencing": fencing})
     tx.record(ev.CountersRaised(above={"fencing": fencing}))

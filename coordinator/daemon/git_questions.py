@@ -1,8 +1,8 @@
 """Answering at once whether a commit, or an addition to git's index, touches what others hold.
 
 Agents' git and git's commit hooks ask this first, by sh and a bare interpreter, because the full
-check (git_guard/) takes much longer to start. The answer is never "no". If others hold something of
-it, or if the question is not simple, the answer is to run the full check, which decides and
+check in git_guard/ takes much longer to start. The answer is never "no". If others hold a file of
+the commit, or if the question is not simple, the answer is to run the full check, which decides and
 explains.
 
     TOP NUL SUBCOMMAND [PARENT [amends]] NUL <git's list of what it would take in> NUL <exit code>
@@ -35,14 +35,14 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.git")
-#: The codes of an answer: nobody else's; the full check has to decide.
-NOBODYS, WEIGH = 0, 20
-#: How many commits are remembered, to know whose a replaced one is.
+#: The codes of an answer: nobody else holds a file of it, or the full check has to decide.
+FREE, RUN_CHECK = 0, 20
+#: How many commits are remembered, to know whose commit a command would replace.
 COMMITS_MAX = 10_000
 #: Files of one question.
 FILES_MAX = 500
-#: How what git says is read, and with which codes it has then said all: 1 is "nothing to commit",
-#: and "some of these are ignored".
+#: Command -> reader of git's list; and the exit codes after which the list is complete. 1 means
+#: "nothing to commit", or "some of these are ignored".
 _READERS: dict[bytes, Callable[[bytes], list[str]]] = {
     b"add": git_listings.added, b"rm": git_listings.added, b"pre-commit": git_listings.staged,
     b"commit": lambda data: git_listings.committed(data)[0],
@@ -52,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class GitQuestions:
-    """One daemon's. Used from the loop's thread."""
+    """Answers the questions of git. Used in the loop's thread."""
 
     def __init__(self, router: RequestRouter) -> None:
         self._router = router
@@ -63,37 +63,38 @@ class GitQuestions:
 
     def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None],
             caller: int) -> None:
-        """Answer one; `caller` is the process that asks."""
+        """Answer a question of git. `caller` is the process that asks."""
         _, parent, amends = [*(
             word.decode("ascii", "replace") for word in b"".join(
                 payload.split(b"\0", 2)[1:2]).split(b" ")), "", "", ""][:3]
         paths = self._paths(payload)
         if paths is None:
-            answer(Answer(WEIGH))
+            answer(Answer(RUN_CHECK))
             return
 
-        def held(value: Any) -> None:
+        def answer_held(value: Any) -> None:
             if isinstance(value, rq.GuardHeldList) and not value.items:
                 maker = self.find_committer(parent) if amends else None
                 if maker not in (None, value.agent):
-                    answer(Answer(WEIGH))
+                    answer(Answer(RUN_CHECK))
                     return
                 if value.agent is not None and parent:
                     self.note_commit(parent, value.agent)
-                answer(Answer(NOBODYS))
+                answer(Answer(FREE))
             elif isinstance(value, rq.GuardHeldList) and value.agent is None:
-                self._router.ask("agent_of_process", _encode({"pid": caller}), None, known)
+                self._router.ask("agent_of_process", _encode({"pid": caller}), None,
+                                 check_for_agent)
             else:
-                answer(Answer(WEIGH))
+                answer(Answer(RUN_CHECK))
 
-        def known(value: Any) -> None:
+        def check_for_agent(value: Any) -> None:
             agent = value.agent if isinstance(value, rq.ProcessesAgent) else None
             if agent is None:
-                answer(Answer(WEIGH))
+                answer(Answer(RUN_CHECK))
             else:
-                self._check(paths, agent, None, held)
+                self._check(paths, agent, None, answer_held)
 
-        self._check(paths, None, token, held)
+        self._check(paths, None, token, answer_held)
 
     def _check(self, paths: list[str], agent: str | None, token: str | None,
                then: Callable[[Any], None]) -> None:
@@ -101,31 +102,31 @@ class GitQuestions:
         self._router.ask("guard_check", _encode(asked), token, then)
 
     def _paths(self, payload: bytes) -> list[str] | None:
-        """The absolute names of what would be taken in; None if the full check has to read them."""
+        """The absolute paths that git would take in; None if the full check has to read them."""
         head, _, code = payload.rpartition(b"\0")
         top, name, data = [*head.split(b"\0", 2), b"", b""][:3]
         name = name.partition(b" ")[0]
         tree = self._router.service.tree
         root = os.fsdecode(top)
         if root != str(tree.root) and root not in tree.worktrees():
-            return None  # another repository's, or one that reaches further than this one
+            return None  # the tree of another repository, or of one around this one
         read = _READERS.get(name)
         if read is None or code not in _ENDED[name]:
-            return None  # git was cut off, or could not tell: what it said is not all
+            return None  # git was interrupted or has failed, so its list is not complete
         try:
             paths = [f"{root}/{file}" for file in read(data)]
             for path in paths:
                 path.encode()
-        except ValueError:  # (a name that is not UTF-8, too)
+        except ValueError:  # a name that is not UTF-8 raises it, too
             return None
         return paths if len(paths) <= FILES_MAX else None
 
 
 class GitProcesses:
-    """One daemon's. Used from the loop's thread.
+    """Ends the turns of git commands with their processes. Used in the loop's thread.
 
     Args:
-        agent_of: the agent in whose session a process is; None: in none of this repository's.
+        agent_of: gives the agent in whose session a process is; None if it is in none of them.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, router: RequestRouter,
@@ -133,10 +134,10 @@ class GitProcesses:
         self._loop = loop
         self._router = router
         self._agent_of = agent_of
-        #: descriptor of a process -> whose git it is.
+        #: Descriptor of a git process -> its agent.
         self._running: dict[int, str] = {}
         self._commits: dict[str, str] = {}
-        #: Called when one has ended.
+        #: Called when a git process has ended.
         self.on_end: Callable[[], None] = lambda: None
 
     def take(self, svc: Service, req: rq.GitTurn) -> Steps:
@@ -150,13 +151,13 @@ class GitProcesses:
         try:
             process = os.pidfd_open(req.pid)
         except (OSError, OverflowError):
-            return rq.GitTurnTaken(agent=agent or None)  # it has ended
+            return rq.GitTurnTaken(agent=agent or None)  # the process has ended
 
         def decide(tx: Tx, actor: Actor) -> Any:
             try:
                 tree = git_turns.tree_of(svc, tx, req.top)
             except Refusal:
-                return rq.GitTurnTaken(agent=None)  # it is not of this repository
+                return rq.GitTurnTaken(agent=None)  # the tree is not of this repository
             refusal = git_turns.take(svc, tx, agent, [(req.command, tree)])
             return refusal or rq.GitTurnTaken(agent=agent or None)
 
@@ -169,7 +170,7 @@ class GitProcesses:
         return taken
 
     def note_commit(self, parent: str, agent: str) -> None:
-        """An agent is about to commit on top of this commit. Kept in memory, the latest last."""
+        """Note in memory that an agent is about to commit on top of this commit."""
         self._commits.pop(parent, None)
         if agent:
             self._commits[parent] = agent
@@ -200,7 +201,7 @@ class GitProcesses:
             self._submit(partial(git_turns.renew, self._router.service, agent=agent))
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching the processes."""
         for process in list(self._running):
             self._drop(process)
 
@@ -209,7 +210,7 @@ class GitProcesses:
         self._drop(process)
         self.on_end()
         if agent in self._running.values():
-            return  # another one of its is at work
+            return  # another git process of the agent still runs
 
         def job(tx: Tx) -> None:
             git_turns.end(tx, agent)

@@ -20,7 +20,7 @@ from coordinator.files.identity import device_and_inode, filled, statx_buffer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
-#: The daemon trusts its last look at all parts for so long (seconds).
+#: How long (seconds) the daemon trusts its last look at all parts.
 FRESH_S = 0.02
 _Id = tuple[int, int]
 

@@ -1,7 +1,7 @@
-"""Requests that are held open for a place in line, until they are granted or their time is over.
+"""Requests that are held open for a place in the queue, until the grant or the end of their time.
 
-Owns which they are: in memory, one daemon's. Several requests of one agent for the same share a
-place, which is kept until the last of them has ended. Never decides who is granted.
+The daemon keeps them in memory. Several requests of one agent for the same resources share a place,
+which is kept until the last of them has ended. The module decides no grant.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TURNED_MAX, TURNED_S = 1_000, 1.0
 
 
 class Held:
-    """One of them."""
+    """One request that is held open."""
 
     __slots__ = ("acquisition", "alone", "answer", "gone", "over", "passing", "stay")
 
@@ -34,24 +34,24 @@ class Held:
         self.stay = stay
         self.gone = gone
         self.over = False
-        #: It is told of a grant only if no other request of its agent is.
+        #: Whether a grant to another request of its agent does not count for it.
         self.alone = alone
-        #: The asker is gone with the answer, so its place stays only while its agent is there.
+        #: Whether the asker ends with the answer. Then its place stays only while its agent lives.
         self.passing = passing
 
 
 class HeldRequests:
-    """All of them. Used from the loop's thread."""
+    """All held requests of a daemon. Used in the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, service: Service, run: LoopEngine) -> None:
         self._loop, self._service, self._run = loop, service, run
         #: Held requests by their place in the queue (acquisition id), the newest last.
         self._at: dict[str, list[Held]] = {}
-        #: Places that continue without an open request: their name when a request was about to be
-        #: held open there, and their present name.
+        #: Places that stay without an open request: the name when a request was about to be held
+        #: open there -> the present name.
         self._stays: dict[str, str] = {}
-        #: Places that were turned back lately. A request that is about to be held open there has
-        #: not heard of it, if its decision needed a look.
+        #: Place -> when it was turned back. A request that is about to be held open there may not
+        #: know, if its decision needed a look.
         self._turned: dict[str, float] = {}
 
     def hold(self, acquisition: str, wait_s: float, answer: Answer, *, stay: bool = True,
@@ -80,12 +80,12 @@ class HeldRequests:
             self._at[now] = waiting
 
     def has_stayed(self, acquisition: str) -> None:
-        """Requests of the same moment are held open now."""
+        """Forget the former name of a place: requests of the same moment are held open by now."""
         self._stays.pop(acquisition, None)
 
     def hung_up(self) -> None:
-        """A connection has ended. Its held requests end, so that nothing is granted to an asker
-        that does not hear of it."""
+        """End the held requests of connections that have ended, so that nothing is granted to an
+        asker that is gone."""
         for waiting in list(self._at.values()):
             for held in [holding for holding in waiting if holding.gone()]:
                 self._give_up(held)
@@ -101,10 +101,10 @@ class HeldRequests:
                 del self._turned[next(iter(self._turned))]
 
     def tell(self, acquisition: str, value: Any) -> None:
-        """All that wait at this place hear what has become of it."""
+        """Answer all requests at this place. `value`: the grant, or the refusal."""
         waiting = self._at.pop(acquisition, [])
-        waiting.sort(key=lambda holding: not (holding.over
-                                              or holding.gone()))  # who still listens hears first
+        # The list is emptied from its end, so an asker that is still there is answered first.
+        waiting.sort(key=lambda holding: not (holding.over or holding.gone()))
         while waiting:
             held = waiting.pop()
             held.answer(_for_another(value) if held.alone and _is_had(value) else value)
@@ -120,7 +120,7 @@ class HeldRequests:
             for acquisition in leaving:
                 waiting_line.leave(tx, acquisition, "the coordinator ended")
 
-        def ended(said: Any) -> None:
+        def ended(result: Any) -> None:
             for acquisition in list(self._at):
                 self.tell(acquisition, value)
 
@@ -134,7 +134,7 @@ class HeldRequests:
         now = tx.effects.stays.get(held.acquisition)
         here = now or held.acquisition
         if any(granted == here for granted, _ in tx.effects.granted):
-            return None  # at this very moment; it is about to be told
+            return None  # granted at this very moment; `tell` is about to answer it
         last = here not in tx.effects.joined and all(holding.over for holding in waiting)
         stays = held.stay and (not held.passing or waiting_line.is_heard(tx, here))
         return waiting_line.stop_holding(
@@ -142,8 +142,8 @@ class HeldRequests:
             listens=any(not holding.gone() for holding in waiting))
 
     def _give_up(self, held: Held) -> None:
-        """One ends without a grant, which may still come before this job runs. The place is kept
-        for the others, and for one that is about to be held open for it, too."""
+        """End a request without a grant, unless the grant comes before this job runs. The place is
+        kept for other requests that wait there, or are about to."""
         waiting = self._at.get(held.acquisition, [])
         if held.over or held not in waiting:
             return
@@ -153,7 +153,7 @@ class HeldRequests:
             if value is None or held not in waiting:
                 return
             waiting.remove(held)
-            for holding in waiting:  # it was told that it stays in the queue
+            for holding in waiting:  # the answer says that the place stays
                 holding.stay = holding.stay or held.stay
             if not waiting and self._at.get(held.acquisition) is waiting:
                 del self._at[held.acquisition]

@@ -18,18 +18,18 @@ from typing import NamedTuple, Protocol
 
 from coordinator.words.refusals import Code, Refusal
 
-#: How such a line begins. No JSON line does.
+#: How the line of a hook begins. No line of JSON begins so.
 BEGIN = b"hook "
-#: In place of a profile: git asks whether what it would take in is nobody else's
-#: (git_questions.py).
+#: In place of a profile: git asks whether others hold a file that it would take in. See
+#: git_questions.py.
 GIT = "=git"
-#: In place of a profile: words that were typed as a command (command_lines.py).
+#: In place of a profile: the words of a typed command. See command_lines.py.
 COMMAND = "=cli"
 #: What a hook sends once it has printed its answer.
 TOLD = b"told"
 #: The code of an answer that names other coordinators to ask.
 ELSEWHERE = 3
-#: The longest payload, in bytes: a hook carries what is to be written.
+#: The longest payload, in bytes. A hook's payload has the text that the agent would write.
 PAYLOAD_BYTES_MAX = 8 * 1024 * 1024
 
 
@@ -43,13 +43,13 @@ class HookLine(NamedTuple):
 
 
 class Receipt(Protocol):
-    """The fate of an answer: exactly one of the two is called."""
+    """Learns the fate of an answer. Exactly one of the two is called."""
 
     def told(self) -> None:
-        """It was printed."""
+        """The hook has printed the answer."""
 
     def lost(self) -> None:
-        """The asker has gone without a word."""
+        """The hook has gone without confirming."""
 
 
 class Answer(NamedTuple):
@@ -64,10 +64,10 @@ class Answer(NamedTuple):
 
 
 def parse(line: bytes) -> HookLine:
-    """The head that this line is, without its newline.
+    """Read the head of a hook's request from its line, without the newline.
 
     Raises:
-        Refusal: INVALID, LIMIT (the payload is too long).
+        Refusal: INVALID: the line is malformed; LIMIT: the payload is too long.
     """
     parts = line.split(b" ")
     confirms = len(parts) == 5 and parts[4] == b"confirm"
@@ -90,12 +90,12 @@ def parse(line: bytes) -> HookLine:
 
 
 def refused(refusal: Refusal) -> Answer:
-    """The answer that stops a write which was not understood: words, and exit code 2."""
+    """The answer to a malformed line. Exit code 2 stops the agent's write."""
     return Answer(2, "", f"coord: {refusal.code.value}: {refusal.message} {refusal.next}\n")
 
 
 def encode(answer: Answer) -> bytes:
-    """The bytes that go back."""
+    """The frame of an answer."""
     code, output = answer.code, answer.out.encode("utf-8", "backslashreplace")
     if answer.elsewhere and code == 0:
         named = b"".join(os.fsencode(root) + b"\0" for root in answer.elsewhere)

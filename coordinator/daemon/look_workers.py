@@ -1,9 +1,9 @@
 """The coordinator's workers: processes that look at the disk, so that the loop never does.
 
-Three at most, started when they are first needed and ended when they rest: one for files that are
-named one by one, one for directories and all else that may take long, so that no small look waits
-behind a large one; one for regions, which agents' edits wait for. Bytes that have to be kept go to
-the database in small transactions as they come, between everybody else's.
+There are three at most. One looks at single files. One looks at directories and at all else that
+may take long, so no small look waits behind a large one. One looks at regions, which agents' edits
+wait for. A worker starts when it is first needed, and ends after a rest. Bytes that have to be kept
+go to the database in small transactions, between those of other requests.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from coordinator.words.refusals import Code, Refusal
 log = logging.getLogger("coord.looks")
 #: Questions that may wait for one worker.
 WAITING_MAX = 500
-#: A worker that has rested so long is ended (seconds).
+#: How long a worker rests before it is ended (seconds).
 REST_S = 60.0
-#: How long beyond its budget a worker is waited for before it is ended (seconds).
+#: How long a worker may exceed its budget before it is ended (seconds).
 GRACE_S = 10.0
-#: Bytes of a worker's answer that are read before somebody takes them.
+#: Bytes of a worker's answer that are read ahead.
 READ_AHEAD = 1 << 20
 
 
 class LookWorkers:
-    """One per daemon; used from the loop's thread only."""
+    """The workers of one daemon. Used in the loop's thread only."""
 
     def __init__(self, root: Path, database: Path, blobs: Path, kept_max: int, budget: Budget,
                  write: Callable[[Job], Awaitable[Any]]) -> None:
@@ -47,12 +47,12 @@ class LookWorkers:
         ]
         self._write = write
         self._lanes = {name: _Lane() for name in ("files", "directories", "regions")}
-        #: Running looks. The contents that they found kept must not be removed meanwhile.
+        #: Running looks. Kept contents that they rely on must not be removed meanwhile.
         self.open = 0
 
     async def look(self, needs: Sequence[AnyNeed], looked: Looked, seq: int) -> Refusal | None:
-        """Look at all of these; a refusal if nobody can look now."""
-        name = _lane_of(needs)
+        """Look at all of these needs. Returns a refusal if the workers cannot look now."""
+        name = _choose_lane(needs)
         lane = self._lanes[name]
         if lane.waiting >= WAITING_MAX:
             return Refusal(
@@ -81,7 +81,7 @@ class LookWorkers:
             process = await lane.ready(command)
             assert process.stdin is not None
             process.stdin.write(encoding.frame(encoding.QUESTION, encoding.encode_needs(needs)))
-            return await asyncio.wait_for(self._hear(process, looked, seq), limit_s)
+            return await asyncio.wait_for(self._read_answer(process, looked, seq), limit_s)
         except TimeoutError:
             await lane.end()
             return Refusal(
@@ -98,8 +98,8 @@ class LookWorkers:
         finally:
             lane.rest()
 
-    async def _hear(self, process: asyncio.subprocess.Process, looked: Looked,
-                    seq: int) -> Refusal | None:
+    async def _read_answer(self, process: asyncio.subprocess.Process, looked: Looked,
+                           seq: int) -> Refusal | None:
         """Keep the blobs and add the facts of one answer."""
         assert process.stdout is not None
         while True:
@@ -108,16 +108,16 @@ class LookWorkers:
             )
             body = await process.stdout.readexactly(length)
             if what == encoding.FACTS:
-                # (20,000 names take 3 ms, in any thread: decoding keeps the interpreter's lock.)
+                # A thread would not help: decoding keeps the lock of the interpreter.
                 encoding.decode_facts(body, looked, seq)
                 return None
-            refused = await self._write(_keeping(encoding.decode_blobs(body)))
+            refused = await self._write(_make_keeping_job(encoding.decode_blobs(body)))
             if isinstance(refused, Refusal):
                 await self._drop(process, what)
                 return refused
 
     async def _drop(self, process: asyncio.subprocess.Process, what: bytes) -> None:
-        """The disk is full: the rest of the answer is of no use, but has to be read."""
+        """Read the rest of an answer that is of no use, because its bytes cannot be kept."""
         assert process.stdout is not None
         while what != encoding.FACTS:
             length, what = encoding.HEAD.unpack(
@@ -126,7 +126,7 @@ class LookWorkers:
             await process.stdout.readexactly(length)
 
 
-def _lane_of(needs: Sequence[AnyNeed]) -> str:
+def _choose_lane(needs: Sequence[AnyNeed]) -> str:
     if any(isinstance(need, Below | Twins) for need in needs):
         return "directories"
     of_regions = any(isinstance(need, OF_REGIONS) or (
@@ -135,7 +135,7 @@ def _lane_of(needs: Sequence[AnyNeed]) -> str:
 
 
 class _Lane:
-    """One worker and who waits for it."""
+    """One worker, and the looks that wait for it."""
 
     def __init__(self) -> None:
         self.turn = asyncio.Lock()
@@ -145,7 +145,7 @@ class _Lane:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def ready(self, command: Sequence[str]) -> asyncio.subprocess.Process:
-        """The worker, started if need be."""
+        """The worker, which is started if it does not run."""
         if self._timer is not None:
             self._timer.cancel()
         if self._process is None or self._process.returncode is not None:
@@ -156,7 +156,7 @@ class _Lane:
         return self._process
 
     def rest(self) -> None:
-        """Nothing is asked now: end it in a while."""
+        """Have the worker end after a rest, unless it is used again."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(REST_S, self._end_soon)
@@ -178,8 +178,8 @@ class _Lane:
             await process.wait()
 
 
-def _keeping(blobs: Sequence[encoding.Blob]) -> Job:
-    """A job that keeps these bytes."""
+def _make_keeping_job(blobs: Sequence[encoding.Blob]) -> Job:
+    """Make a job that keeps these bytes."""
     def job(tx: Tx) -> None:
         for blob in blobs:
             tx.keep_packed(blob.digest, blob.size, blob.packed, blob.mode)

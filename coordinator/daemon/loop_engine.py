@@ -1,7 +1,7 @@
-"""The engine of the daemon: carries out the steps of use cases. Decisions run in the loop, looks in
-workers of their own, the rest in threads; the loop serves everybody else meanwhile.
+"""The engine of the daemon: it carries out the steps of use cases, and decides nothing.
 
-Owns what goes on beside everybody's requests, so that it ends with the daemon. Decides nothing.
+Decisions run in the loop, looks at the disk in worker processes, other work in threads. The loop
+serves other requests meanwhile. The engine also keeps the daemon's own tasks, and ends them.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from coordinator.words.clock import Clock, from_iso
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.engine")
-#: How many threads work beside the loop at once. Many of them wait for the watcher or for git, and
-#: these need threads, too.
+#: How many threads work beside the loop at once. Many of them wait for the watcher or for git,
+#: which need threads, too.
 THREADS = 64
-#: Use cases that read and write files of the repository at the same time; others wait.
+#: Use cases that read and write files of the repository at the same time. Others wait.
 WORKERS = 2
-#: The result of a step comes later.
+#: The value of a step whose result comes later.
 _LATER = object()
-#: Steps that begin something, so that first it is asked whether they may.
+#: Steps that begin work outside of a transaction. Before the first one the asker is checked.
 _BEGIN = (OffLoop, OnDisk, Await, Pause)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What requests are served with. `reader`: the loop's own connection for reading."""
+    """What the engine works with. `reader`: the loop's own connection for reading."""
 
     loop: asyncio.AbstractEventLoop
     service: Service
@@ -73,7 +73,7 @@ class Parts:
 
 
 class _Run:
-    """A use case that is being carried out."""
+    """A use case that is running."""
 
     __slots__ = ("answer", "asker", "engine", "steps")
 
@@ -81,7 +81,7 @@ class _Run:
         self.engine, self.steps, self.answer, self.asker = engine, steps, answer, asker
 
     def go_on(self, value: Any) -> None:
-        """Carry out steps until one takes its time; `value`: what came of the last one."""
+        """Carry out steps until one has its result later. `value`: the result of the last step."""
         try:
             while value is not _LATER:
                 step = self.steps.send(value)
@@ -100,11 +100,11 @@ class _Run:
 
 
 class LoopEngine:
-    """One per daemon; used from the loop's thread only.
+    """The engine of one daemon. Used in the loop's thread only.
 
     Attributes:
         work: requests that wait for work.
-        values: requests that wait for what they read.
+        values: requests that wait until what they read changes.
         hold: keeps a request open for a place in the queue.
     """
 
@@ -116,8 +116,8 @@ class LoopEngine:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="do")
         self._on_disk = ThreadPoolExecutor(WORKERS, thread_name_prefix="verdict")
-        # Not `threading.local`: its values are closed in each forked process, which may then wait
-        # for a lock that nobody there releases, and the daemon for it.
+        # Not `threading.local`: a forked process closes its values, and may then wait for a lock
+        # that nobody there releases. The daemon would wait for that process.
         self._readers: dict[int, apsw.Connection] = {}
         self.halted = False
         self.work, self.values = WaitingRequests(parts.loop), WaitingRequests(parts.loop)
@@ -128,12 +128,12 @@ class LoopEngine:
 
     def run(self, steps: Steps, answer: Answer = lambda value: None,
             asker: Asker | None = None) -> None:
-        """Carry out a use case; `answer` is called once, with its answer or a `Refusal`. `asker`:
-        for whom, if not for the daemon itself."""
+        """Carry out a use case, and call `answer` once with its answer or a `Refusal`. `asker`: who
+        asks; None for the daemon itself."""
         _Run(self, steps, answer, asker or Asker()).go_on(None)
 
     def submit(self, job: Job, needs: Sequence[AnyNeed], answer: Answer) -> None:
-        """Run a job once these needs, and those that it finds it has, are looked at."""
+        """Run a job once these needs are looked at, and those that it turns out to have."""
         self.run(use_cases.look_and_write(needs, lambda tx, actor: job(tx)), answer)
 
     def look(self, reading: Callable[[View], Any]) -> Any:
@@ -202,7 +202,7 @@ class LoopEngine:
         return _LATER
 
     def _wait_for_grant(self, step: WaitForGrant, run: _Run) -> object:
-        assert self.hold is not None, "who holds requests open is there before the first"
+        assert self.hold is not None, "the router sets it before the first request"
         self.hold(step.acquisition, run.asker.deadline - self._loop.time(), run.go_on,
                   stay=step.stays, gone=run.asker.gone, alone=step.alone, passing=step.passing)
         return _LATER
@@ -227,7 +227,7 @@ class LoopEngine:
         return _LATER
 
     def _guarded(self, work: Callable[[], Any]) -> Any:
-        """In a thread: what `work` gives; a `Refusal` is a value."""
+        """Run `work` in this thread, and return its result or a `Refusal`."""
         try:
             return work()
         except Refusal as refusal:
@@ -238,7 +238,7 @@ class LoopEngine:
             return _report_bug(bad)
 
     def _own_reader(self) -> apsw.Connection:
-        """This worker's own connection: to open one for each step means to read the schema anew."""
+        """This thread's own connection. A new one for each step would read the schema each time."""
         thread = threading.get_ident()
         if thread not in self._readers:
             self._readers[thread] = self._open_reader()
@@ -247,29 +247,29 @@ class LoopEngine:
     # ------------------------------------------------------------ tasks of the daemon
 
     async def write(self, job: Job) -> Any:
-        """A job's value once it is on disk; a `Refusal` or `Unready` is a value."""
+        """Run a job and return its value once it is on disk, or a `Refusal` or `Unready`."""
         return await self._writer.run(job)
 
     async def decide(self, job: Job) -> Any:
-        """A job's value once it is on disk, whatever it had to know; a `Refusal` is a value."""
+        """Run a job, with the looks that it needs, and return its value once it is on disk, or a
+        `Refusal`."""
         done: asyncio.Future[Any] = self._loop.create_future()
         self.submit(job, (), lambda value: None if done.done() else done.set_result(value))
         return await done
 
     async def read(self, reading: Callable[[View], Any]) -> Any:
-        """The result of a reading of the committed state; a `Refusal` is a value."""
+        """The result of a reading of the committed state, or a `Refusal`."""
         return self.look(reading)
 
     async def do(self, work: Callable[[], Any]) -> Any:
-        """The result of `work`, in a thread of its own; a `Refusal` is a value."""
+        """The result of `work`, which runs in a thread of its own, or a `Refusal`."""
         try:
             return await self._loop.run_in_executor(self._threads, work)
         except Refusal as refusal:
             return refusal
 
     def task(self, work: Coroutine[Any, Any, Any], answer: Answer = lambda value: None) -> None:
-        """Let this run beside everything else; `answer` gets what it gives, or the refusal that it
-        raises."""
+        """Run a task beside other work. `answer` gets its result, or the refusal that it raises."""
         def over(done: asyncio.Task[Any]) -> None:
             self._tasks.discard(done)
             if done.cancelled():
@@ -281,12 +281,12 @@ class LoopEngine:
             else:
                 answer(bad if isinstance(bad, Refusal) else _report_bug(bad))
 
-        made = self._loop.create_task(work)
-        self._tasks.add(made)
-        made.add_done_callback(over)
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(over)
 
     def close(self) -> None:
-        """End what runs, after the file that is being written now. Waiting requests are told."""
+        """End tasks and threads. A file that is being written now is finished before."""
         self.halted = True
         for task in list(self._tasks):
             task.cancel()
@@ -294,7 +294,7 @@ class LoopEngine:
         self._on_disk.shutdown(wait=False)
 
     def close_waiting(self, bye: Refusal) -> None:
-        """Answer all that wait for a commit."""
+        """Answer all requests that wait for work or for a change."""
         self.work.close(bye)
         self.values.close(bye)
 
@@ -308,7 +308,7 @@ _CARRY_OUT: dict[type, Callable[[LoopEngine, Any, _Run], object]] = {
 
 
 class _Worker:
-    """What a step gets that reads and writes files of the repository."""
+    """What an `OnDisk` step works with: a view, its pace, and a way to record something."""
 
     def __init__(self, engine: LoopEngine, view: View) -> None:
         self._engine = engine
@@ -316,7 +316,7 @@ class _Worker:
         self.piece = Pace().piece
 
     def report(self, job: Job) -> None:
-        """Have this recorded soon; nobody waits for it."""
+        """Have a job recorded soon, without waiting for it."""
         own = self._engine
         with suppress(RuntimeError):  # the loop has ended: the journal stays as it is
             own._loop.call_soon_threadsafe(own._writer.submit, job, lambda value: None)

@@ -1,8 +1,8 @@
-"""Finding where held files are after a command has moved them, or after nobody watched for a while.
+"""Finding leased files that a command has moved, or that were moved while no coordinator ran.
 
-The watcher reports a rename a moment later. Until then the lease would be on a name without a file,
-and the next command could write at the new name. A rename while no coordinator runs is reported by
-nobody. The module looks at the disk and decides nothing.
+The watcher reports a rename a moment late. Until then the lease would be on a name without a file,
+and the next command could write at the new name. Nothing reports a rename while no coordinator
+runs. The module only looks at the disk.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource
 
-#: In a working tree with more files nobody looks; the watcher will tell.
+#: A working tree with more files is not searched. There only the watcher reports renames.
 FILES_MAX = 50_000
-#: Files that are looked at because they were touched.
+#: Touched files that are listed, the latest first.
 TOUCHED_MAX = 1_000
-#: Files below one directory by which it may be known again.
+#: Files below a directory by which the moved directory is recognised.
 WITNESSES_MAX = 8
 
 
 def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dict[str, str]:
-    """The new names, in the main working tree, of what was there before a command and is gone: the
-    same file with the same times and size. A directory is recognised by its contents, so one
-    without files is not found. For a thread."""
+    """The new names, in the main working tree, of held paths that a command has moved. A file is
+    recognised by its inode, times and size, and a directory by its files, so an empty directory is
+    not found. Call it in a thread."""
     wanted: dict[int, list[tuple[Stamp, str, str]]] = {}
     for held, inside, stamp in _gone(looks, folders):
         wanted.setdefault(stamp[2], []).append((stamp, held, inside))
@@ -54,9 +54,9 @@ def moved(svc: Service, looks: Iterable[Look], folders: Iterable[Folder]) -> dic
 
 
 def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
-    """The new names, in the main working tree, of leased files that are missing from their names. A
-    file is recognised by the leased inode and its birth, so not where the disk tells no birth; nor
-    is a directory. For a thread."""
+    """The new names, in the main working tree, of leased files that are missing at their names. A
+    file is recognised by its inode and birth time. A directory is not found, nor is a file on a
+    disk that tells no birth times. Call it in a thread."""
     root = svc.tree.root
     wanted: dict[int, list[tuple[str, str]]] = {}
     for lease in leases:
@@ -74,8 +74,8 @@ def moved_since(svc: Service, leases: Iterable[LeaseRow]) -> dict[str, str]:
 
 
 def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
-    """The files of the main working tree that were written or made since an instant (ms), the
-    latest ones, each with whether it was made since. For a thread."""
+    """The files of the main working tree that were written or made since an instant (ms), each with
+    whether it was made since. Lists the latest `TOUCHED_MAX`. Call it in a thread."""
     root = svc.tree.root
     touched = sorted(((status.st_ctime_ns, name, status.st_mtime_ns // 1_000_000 >= since_ms)
                       for name, status in _files(svc) if stat.S_ISREG(status.st_mode)
@@ -86,14 +86,14 @@ def touched_since(svc: Service, since_ms: int) -> dict[str, bool]:
 
 
 def gone(svc: Service, leases: Iterable[LeaseRow]) -> list[str]:
-    """Leased files of the main working tree that were there and are gone. For a thread."""
+    """Leased files of the main working tree that are gone. Call it in a thread."""
     held = {partial_work.path_of(lease) for lease in leases if lease.kind in ("file", "region")
             and lease.worktree is None and lease.content_hash is not None}
     return [path for path in sorted(held) if not os.path.lexists(svc.tree.root / path)]
 
 
 def _files(svc: Service) -> Iterator[tuple[str, os.stat_result]]:
-    """All in the main working tree; none where they are too many."""
+    """All files in the main working tree; none if there are more than `FILES_MAX`."""
     root = svc.tree.root
     try:
         there = manifest(root, Resource(".", "dir", ""), svc.ignore, FILES_MAX)

@@ -1,9 +1,8 @@
-"""Idempotency keys of requests that take several transactions: carried out once, answered each
-time.
+"""Carrying out a request of several transactions once under an idempotency key.
 
-A request of one transaction keeps its answer in that transaction (`kernel.answered`). A request of
-several keeps it in the last one, or after it where the last one is not known. A second request
-under the same key waits for the answer. This module carries out nothing itself.
+A request of one transaction keeps its answer in that transaction: see `kernel.answered`. A request
+of several keeps it in the last one, or in a later one if it is not known which is the last. A
+second request under the same key waits for the answer. The module itself carries out no request.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ class Later:
     def __init__(self, note: Callable[[Tx, Any], None], begun: Callable[[Tx, str], None],
                  over: Callable[[Any, bool], None]) -> None:
         self._note, self._over = note, over
-        #: Its files are written from this transaction on, under this name: a crash ends that, and
-        #: not the request.
+        #: Called in the transaction from which on the request's files are written, with the name
+        #: of that writing. After a crash the writing is finished, and `take_up` answers requests.
         self.begun = begun
         self._noted = False
 
@@ -37,29 +36,29 @@ class Later:
         self._noted = True
 
     def __call__(self, value: Any) -> None:
-        """The request was carried out, or refused."""
+        """Answer the request, which was carried out or refused."""
         self._over(value, self._noted)
 
 
 class OnceOnly:
-    """One per daemon; used from the loop's thread only."""
+    """The requests under keys of one daemon. Used in the loop's thread only."""
 
     def __init__(self, service: Service, look: Callable[[Callable[[View], Any]], Any],
                  writer: Writer) -> None:
         self._service, self._look, self._writer = service, look, writer
-        #: (asker, key) -> what was asked, and who waits for the answer.
+        #: (asker, key) -> the request, and the answers that wait for its end.
         self._going: dict[tuple[str | None, str], tuple[Once, list[Answer]]] = {}
 
     def begin(self, once: Once, token: str | None, answer: Answer) -> Later | None:
-        """The place to answer a new request; None if it was carried out, or is being carried out,
-        and the asker gets that answer."""
-        refusal = self._look(lambda view: self._find_answer(view, once, token))
-        if isinstance(refusal, Refusal):
-            answer(refusal)
+        """The place to answer a new request. None if the same request was carried out, or is being
+        carried out: `answer` then gets its answer."""
+        earlier = self._look(lambda view: self._find_answer(view, once, token))
+        if isinstance(earlier, Refusal):
+            answer(earlier)
             return None
-        asker, before = refusal
-        if before is not None:
-            answer(before)
+        asker, earlier_answer = earlier
+        if earlier_answer is not None:
+            answer(earlier_answer)
             return None
         place = asker, once.key
         going = self._going.get(place)
@@ -75,8 +74,8 @@ class OnceOnly:
                      partial(self._over, place))
 
     def take_up(self, written: str) -> Answer:
-        """The place to answer what a crash cut off while its files were written under this name. A
-        repeated request waits for it."""
+        """The place to answer requests that a crash interrupted while their files were written
+        under this name. A repeated request waits for it."""
         asked = self._look(lambda view: answered.awaited(view, written))
         places = []
         for asker, once in asked if isinstance(asked, list) else ():
@@ -104,7 +103,7 @@ class OnceOnly:
 
     def _over(self, place: tuple[str | None, str], value: Any, noted: bool) -> None:
         if not (noted or isinstance(value, Refusal)):
-            # What was done was done, whether or not that could be recorded.
+            # The request was carried out, even if its answer cannot be recorded.
             self._writer.submit(partial(self._note, place, value=value),
                                 lambda _: self._tell(place, value))
             return

@@ -393,5 +393,5 @@ def _more_paths() -> dict[str, Any]:
                                        "description": "`ok`: it serves."}}},
             {"status": "ok"},
             security=[]),
-        **page_door.described_paths(refused),
+        **page_door.describe_paths(refused),
     }

@@ -1,15 +1,15 @@
 """Access to the browser page: one-time codes, and the tokens that pages get for them.
 
-A code is kept in this process alone. It is good for one exchange within `CODE_VALID_S`. A token
-belongs to one page and speaks for the operator. Tokens are kept nowhere: each is sealed with a key
-that is made for the first page and is deleted when the coordinator ends in order. After a kill the
-door opens again at the same port with the same key, so open pages continue. If another program
-listens there by then, they end.
+A code is kept in this process alone. A page exchanges it once, within `CODE_VALID_S`, for a token
+of its own. Tokens are kept nowhere: each is sealed with a key that is made for the first page. An
+operator's page may do all that the operator may, and survives a kill: the next coordinator opens
+the same port with the same key. If it cannot have that port, it deletes the key, and the page ends.
+A coordinator that stops in order deletes the key, too.
 
-A program that listens at the port of a killed coordinator must not receive a token. So a page first
-asks for a proof, which only the owner of the key can give. A page may only read, for the operator
-or for an agent. What a page may see is kept in this process alone, so such a page ends with a
-killed coordinator.
+A page of an agent only reads, and so does a page that the operator opens for reading. The rights of
+these pages are kept in this process alone, so they end when it is killed. Another program may then
+listen at the port, and must not receive a token. So a page first asks for a proof, which only the
+owner of the key can give.
 
 A code reaches the browser as a program's argument, which other users of the machine can list. A
 code that comes a second time may have been read there. So it ends every page of the operator, or of
@@ -30,21 +30,21 @@ from typing import NamedTuple
 from coordinator.files import ownership
 from coordinator.words.refusals import Code, Refusal
 
-#: How long a code may wait for its page (seconds), and how many of one asker may wait at once.
+#: How long a code may wait for its page (seconds), and how many codes of one agent may wait.
 CODE_VALID_S, CODES_MAX = 60.0, 16
-#: Codes that are remembered as used, the newest.
+#: Used codes that are remembered.
 USED_MAX = 10_000
 #: The beginning of a page's token. Agents' tokens have no dot.
 PREFIX = "page."
-#: The beginning of the middle part of a reader's token, which its seal covers; and how many pages
-#: of one asker may read at once.
+#: The beginning of a reading page's name, which the seal of its token covers; and how many such
+#: pages an agent, or the operator, may have at once.
 READER, READERS_MAX = "~", 100
 KEY_BYTES = 32
 
 
 class Rights(NamedTuple):
-    """What a page may do. `agent_token`: that of the agent that it speaks for; None for the
-    operator."""
+    """What a page may do. `agent_token`: the token of the agent whose page it is; None for the
+    operator's page."""
 
     agent_token: str | None = None
     reads_only: bool = False
@@ -70,7 +70,7 @@ class PageAccess:
         self._key = b""
 
     def make_code(self, rights: Rights = OPERATOR) -> str:
-        """A code for one page. If too many codes of this asker wait, the oldest becomes invalid."""
+        """Make a code for one page. If too many codes of the same agent wait, the oldest ends."""
         self._drop_expired()
         own = [code for code, (_, waiting) in self._waiting.items()
                if waiting.agent_token == rights.agent_token]
@@ -81,7 +81,7 @@ class PageAccess:
         return code
 
     def exchange(self, code: str) -> str:
-        """A page's token for its code, which is used up.
+        """Use up a code, and make the token of its page.
 
         Raises:
             OSError: the key cannot be kept.
@@ -107,25 +107,25 @@ class PageAccess:
             del self._used[next(iter(self._used))]
         if rights != OPERATOR:
             page = f"{READER}{page}"
-            own = self._readers_of(rights.agent_token)
+            own = self._list_readers(rights.agent_token)
             for earlier in own[: max(0, len(own) + 1 - READERS_MAX)]:
                 del self._readers[earlier]
             self._readers[page] = rights
-        return f"{PREFIX}{page}.{self._seal(page, self._kept_key(make=True))}"
+        return f"{PREFIX}{page}.{self._seal(page, self._read_key(make=True))}"
 
     def find_rights(self, token: str) -> Rights | None:
         """What the page with this token may do; None if it is no page of this coordinator."""
         if not token.startswith(PREFIX) or not token.isascii():
             return None
         page, _, seal = token.removeprefix(PREFIX).rpartition(".")
-        key = self._kept_key(make=False)
+        key = self._read_key(make=False)
         if not page or not key or not hmac.compare_digest(seal, self._seal(page, key)):
             return None
         return self._readers.get(page) if page.startswith(READER) else OPERATOR
 
     def prove(self, page: str, challenge: str, port: int) -> str:
-        """The proof, for a page's challenge, that this is its coordinator. The page's own seal is
-        the key, so nothing of another page is disclosed.
+        """Prove to a page that this is its coordinator. The proof's key is the page's own seal, so
+        it discloses nothing of another page.
 
         Args:
             page: the middle part of the page's token.
@@ -134,7 +134,7 @@ class PageAccess:
         Raises:
             Refusal: UNAUTHORIZED: no page of this coordinator is open.
         """
-        key = self._kept_key(make=False)
+        key = self._read_key(make=False)
         if not key:
             raise Refusal(Code.UNAUTHORIZED, "No page of this coordinator is open. Nothing was "
                           "done.", next="`coord web` opens one.")
@@ -142,34 +142,35 @@ class PageAccess:
         return hmac.digest(self._seal(page, key).encode(), message.encode(), "sha256").hex()
 
     def end(self) -> None:
-        """No token that was given is worth anything from now on."""
-        key, self._key = self._kept_key(make=False), b""
+        """Make all tokens and waiting codes invalid."""
+        key, self._key = self._read_key(make=False), b""
         self._waiting.clear()
         self._readers.clear()
-        # Another coordinator may be here now, with a key of its own.
+        # The file may be another coordinator's by now, with a key of its own.
         with contextlib.suppress(OSError, Refusal):
             if key and ownership.read(self._key_file) == key:
                 self._key_file.unlink(missing_ok=True)
 
     def _end_pages(self, agent_token: str | None) -> None:
-        """End the pages of one asker; None ends those of the operator, and so all."""
+        """End the pages of an agent. For the operator (None) all pages end, for they share the key.
+        """
         if agent_token is None:
             self.end()
             return
-        for page in self._readers_of(agent_token):
+        for page in self._list_readers(agent_token):
             del self._readers[page]
 
-    def _readers_of(self, agent_token: str | None) -> list[str]:
-        """Pages of one asker that only read, the oldest first."""
+    def _list_readers(self, agent_token: str | None) -> list[str]:
+        """Names of the pages of an agent, or of the operator, that only read: the oldest first."""
         return [page for page, rights in self._readers.items()
                 if rights.agent_token == agent_token]
 
     def _drop_expired(self) -> None:
         now = self._now()
-        self._waiting = {code: kept for code, kept in self._waiting.items() if now < kept[0]}
+        self._waiting = {code: entry for code, entry in self._waiting.items() if now < entry[0]}
 
-    def _kept_key(self, *, make: bool) -> bytes:
-        """The key in force; empty where no page has entered yet."""
+    def _read_key(self, *, make: bool) -> bytes:
+        """The key; empty if no page has got a token yet. `make`: make it then."""
         if not self._key:
             if make:
                 ownership.make_once(self._key_file, os.urandom(KEY_BYTES))

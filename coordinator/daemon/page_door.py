@@ -1,13 +1,12 @@
-"""What a browser page gets before it has a token: its files, a token for its one-time code, and a
-proof that the right coordinator listens.
+"""Answers for a browser page that has no token yet: its files, its token, and the proof.
 
-Host and Origin were checked before (`http_authentication`). Every other request needs a token.
-`/openapi.json` describes these shapes from here.
+A page exchanges a one-time code for its token. The proof shows a page that its own coordinator
+listens. Every other request needs a token. `http_authentication` has checked Host and Origin before
+it asks here. `openapi` describes the requests from the shapes here.
 
-The files are those that `make web` has built into the package. They hold no secret. The list is
-made once from the folder, and a request names one of its entries or gets nothing, so no path is put
-together from a request. The policy lets the page run only its own scripts and talk only to its own
-coordinator.
+`make web` builds the files into the package. They hold no secret. A request names an entry in the
+list of the folder's files, so no path is made from a request. The policy lets the page run only its
+own scripts and talk only to its own coordinator.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from coordinator.daemon.page_access import PageAccess
 from coordinator.resources import page_folder
 from coordinator.words.refusals import Code, Refusal
 
-#: File endings that a build has -> what they are served as; other files are not served.
+#: Ending of a file's name -> its media type. Files with other endings are not served.
 TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
@@ -35,7 +34,7 @@ TYPES = {
 INDEX = "index.html"
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
           "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
-#: With every file of the page.
+#: Headers of every file of the page.
 SAFE_HEADERS = {
     "content-security-policy": POLICY, "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer", "cross-origin-opener-policy": "same-origin",
@@ -54,7 +53,7 @@ class PageFile(msgspec.Struct, frozen=True):
 
 
 class PageFiles:
-    """The files in the package's folder, by the path that they are asked for."""
+    """The files in the package's folder, by their paths in a URL."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or page_folder()
@@ -62,7 +61,7 @@ class PageFiles:
 
     @staticmethod
     def covers(path: str) -> bool:
-        """Whether this path of a URL is the page's business."""
+        """Whether this path of a URL is a file of the page."""
         return path in ("/", f"/{INDEX}") or path.startswith(HASHED)
 
     def answer(self, path: str, method: str) -> Response:
@@ -73,7 +72,7 @@ class PageFiles:
         """
         served = self._by_path.get(path)
         if served is None:
-            self._by_path = self._listed()  # a page that was built since is served, too
+            self._by_path = self._list_files()  # the page may have been built since
             served = self._by_path.get(path)
         try:
             body = served.file.read_bytes() if served is not None else None
@@ -86,7 +85,7 @@ class PageFiles:
         return Response(b"" if method == "HEAD" else body, media_type=served.media_type, headers={
             **SAFE_HEADERS, "content-length": str(len(body)), "cache-control": served.cache})
 
-    def _listed(self) -> dict[str, PageFile]:
+    def _list_files(self) -> dict[str, PageFile]:
         files = {
             f"/{file.relative_to(self._folder).as_posix()}": file
             for file in self._folder.rglob("*")
@@ -103,7 +102,7 @@ class PageFiles:
 
 
 ENTER, PROVE = "/v1/page/enter", "/v1/page/prove"
-#: Most that a page sends to either (bytes).
+#: The longest body of either request (bytes).
 BODY_BYTES_MAX = 1000
 _JSON = "application/json"
 _encode = msgspec.json.Encoder().encode
@@ -146,12 +145,12 @@ SHAPES: tuple[type[msgspec.Struct], ...] = (PageEnterBody, PageEntered, PageProv
 
 
 class PageDoor:
-    """Answers what needs no token, for the pages of one coordinator.
+    """Answers the requests of pages that need no token.
 
     Args:
         access: knows the codes and tokens of pages.
         port: where the coordinator listens.
-        counted: told of each refusal that is not raised, to be counted.
+        counted: called with each refusal that becomes an answer here, so that it is counted.
     """
 
     def __init__(self, access: PageAccess, port: Callable[[], int],
@@ -162,20 +161,20 @@ class PageDoor:
         self._counted = counted
 
     async def answer(self, request: Request) -> Response | None:
-        """The answer, where this is a page's business and needs no token.
+        """The answer to such a request; None if it is another request.
 
         Raises:
             Refusal: INVALID, LIMIT, STORAGE, UNAUTHORIZED.
         """
         path, method = request.url.path, request.method
         if method == "POST" and path == ENTER:
-            return _not_stored(self._enter(await _read(request, PageEnterBody)))
+            return _answer_unstored(self._enter(await _read_body(request, PageEnterBody)))
         if method == "POST" and path == PROVE:
-            request_body = await _read(request, PageProveBody)
+            request_body = await _read_body(request, PageProveBody)
             proof = self.access.prove(request_body.page, request_body.challenge, self._port())
-            return _not_stored(PageProof(proof))
+            return _answer_unstored(PageProof(proof))
         if method in ("GET", "HEAD") and self._files.covers(path):
-            return await self._file(path, method)
+            return await self._answer_file(path, method)
         return None
 
     def _enter(self, body: PageEnterBody) -> PageEntered:
@@ -185,9 +184,9 @@ class PageDoor:
             raise Refusal(Code.STORAGE, f"The page's key cannot be kept ({bad.strerror}). Nothing "
                           "was opened.") from None
         rights = self.access.find_rights(token)
-        return PageEntered(token, _person(), rights is None or rights.reads_only, self._port())
+        return PageEntered(token, _find_user(), rights is None or rights.reads_only, self._port())
 
-    async def _file(self, path: str, method: str) -> Response:
+    async def _answer_file(self, path: str, method: str) -> Response:
         try:
             return await asyncio.to_thread(self._files.answer, path, method)
         except Refusal as refusal:
@@ -195,7 +194,7 @@ class PageDoor:
             return Response(_encode({"error": refusal.body()}), 404, media_type=_JSON)
 
 
-async def _read(request: Request, shape: type[_T]) -> _T:
+async def _read_body(request: Request, shape: type[_T]) -> _T:
     """Read what a page sent.
 
     Raises:
@@ -215,35 +214,35 @@ async def _read(request: Request, shape: type[_T]) -> _T:
                       next="`coord web` opens the page.") from None
 
 
-def _not_stored(value: msgspec.Struct) -> Response:
+def _answer_unstored(value: msgspec.Struct) -> Response:
     return Response(_encode(value), media_type=_JSON, headers={"cache-control": "no-store"})
 
 
-def _person() -> str:
-    """The user whose coordinator this is, for the record of what a page decides."""
+def _find_user() -> str:
+    """The name of the user who runs the coordinator. What a page decides is recorded under it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return "operator"
 
 
-def described_paths(refused: dict[str, Any]) -> dict[str, Any]:
+def describe_paths(refused: dict[str, Any]) -> dict[str, Any]:
     """The two paths for `/openapi.json`; `refused`: the refusals of each."""
     return {
-        ENTER: _described(
+        ENTER: _describe_path(
             "page_enter", "A browser page exchanges its one-time code (`page_open`) for a token of "
             "its own. It speaks for whoever asked for the code, and ends with the coordinator.",
             (PageEnterBody("pW3vZc0bYw2Jq8Xk"),
              PageEntered("page.Jx0.5b1e", "maria", False, 43210)),
             refused),
-        PROVE: _described(
+        PROVE: _describe_path(
             "page_prove", "A browser page has it proved that its coordinator listens here. It asks "
             "before it sends its token to whoever listens at a port after a crash.",
             (PageProveBody("Jx0", "0f3c59145ef0648b"), PageProof("9a1b5c7d")), refused),
     }
 
 
-def _described(name: str, meaning: str, example: tuple[msgspec.Struct, msgspec.Struct],
+def _describe_path(name: str, meaning: str, example: tuple[msgspec.Struct, msgspec.Struct],
                refused: dict[str, Any]) -> dict[str, Any]:
     def content(value: msgspec.Struct) -> dict[str, Any]:
         return {_JSON: {"schema": {"$ref": f"#/components/schemas/{type(value).__name__}"},

@@ -1,7 +1,7 @@
-"""The one way of every request, from whichever server: its name, its token, one answer.
+"""Routing every request, from whichever server, to its use case. Each request gets one answer.
 
-A use case serves the request, and the engine carries out its steps. Work that a commit leaves, such
-as serving waiters, is done after it, each by itself. The module knows no transport.
+The engine carries out the steps of the use case. After each commit the router begins the work that
+the commit leaves, such as serving waiters. The module knows no transport.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ Gone = Callable[[], bool]
 
 
 class RequestRouter:
-    """One per daemon; used from the loop's thread only.
+    """Serves the requests of one daemon. Used in the loop's thread only.
 
     Args:
-        own: the use cases of what the daemon does itself, by the operation's name.
+        own: operation's name -> use case, for operations that the daemon serves itself.
     """
 
     def __init__(self, parts: Parts, own: dict[str, UseCase],
@@ -49,15 +49,15 @@ class RequestRouter:
         self.service = service = parts.service
         self.writer = parts.writer
         self._sure_agent_of = sure_agent_of
-        #: Each operation, and what serves it.
+        #: Name -> the operation, and its use case.
         self._served: dict[str, tuple[Operation, UseCase]] = {
             name: (operation, operation.use_case or own[name])
             for name, operation in OPERATIONS.items()}
-        #: Waiters that are being served, and whether to look at them once more after that.
+        #: Waiter that is being served -> whether to serve it once more after that.
         self._serving: dict[str, bool] = {}
         self._rippling = False
         self._tending = False
-        #: Whether it begins nothing any more.
+        #: Whether the daemon ends, so that no request begins.
         self.closing = False
         self._on_events: list[Callable[[], None]] = []
         #: Counters since the start.
@@ -118,14 +118,14 @@ class RequestRouter:
             raise refusal
 
     def _tell(self, answer: Answer, value: Any) -> None:
-        """The one answer to a request; refusals are counted."""
+        """Give a request its only answer, and count refusals."""
         if isinstance(value, Refusal):
             self.counts.refusal(value)
         answer(value)
 
     def resume(self) -> None:
         """Keep the files of unfinished verdicts held, and continue verdicts and commits that a
-        crash cut off. A repeated request waits for them."""
+        crash interrupted. A repeated request waits for them."""
         left = self.look(journal.unfinished)
         if not isinstance(left, list) or not left:
             return
@@ -136,15 +136,15 @@ class RequestRouter:
                                 partial(_log_resumed, review, self._once.take_up(review)))
 
     def now(self) -> str:
-        """The instant, as ISO text."""
+        """The present time, as ISO text."""
         return iso(self._clock.now_ms())
 
     def now_ms(self) -> int:
-        """The instant (ms since 1970, UTC)."""
+        """The present time (Unix ms)."""
         return self._clock.now_ms()
 
     def check_open(self) -> None:
-        """Whether anything may be asked.
+        """Check that requests may begin.
 
         Raises:
             Refusal: SHUTTING_DOWN.
@@ -155,7 +155,7 @@ class RequestRouter:
     # ------------------------------------------------------------ after a commit
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each commit with new events; returns how to stop."""
+        """Call `callback` after each commit with new events. Returns a function that ends this."""
         self._on_events.append(callback)
         return lambda: self._on_events.remove(callback)
 
@@ -173,7 +173,7 @@ class RequestRouter:
         return str(refusal)
 
     def check_alive(self) -> None:
-        """Whether it serves: it is not about to end, and its database can be read.
+        """Check that the daemon serves: it does not end, and its database can be read.
 
         Raises:
             Refusal: SHUTTING_DOWN, STORAGE.
@@ -185,8 +185,8 @@ class RequestRouter:
 
     def _committed(self, effects: Effects) -> None:
         self.counts.committed(effects)
-        # A moment later, because a request of this very transaction is answered first and waits
-        # only then. If it were told at once, it would miss it.
+        # Follow-ups run a moment later. A request of this very transaction is answered first and
+        # begins to wait only then, so it would miss an immediate one.
         for before, now in effects.stays.items():
             self.held.stay(before, now)
             self.writer.follow(partial(self.held.has_stayed, before))
@@ -207,7 +207,7 @@ class RequestRouter:
             callback()
 
     def _serve_waiter(self, acquisition: str) -> None:
-        """Something is free near what this one waits for: it is served, by itself."""
+        """Serve a waiter, because something that it waits for may be free."""
         if acquisition in self._serving:
             self._serving[acquisition] = True
             return
@@ -223,7 +223,7 @@ class RequestRouter:
         self._rippling = False
 
     def tend(self) -> None:
-        """Once a second: look whether anything is due, and only then write."""
+        """Look whether anything is due, and only then write. Called once a second."""
         due = self.look(partial(sweep.anything_due, self.service.slices))
         if due is True:
             self.tend_now()
@@ -233,7 +233,7 @@ class RequestRouter:
             self.engine.work.change()
 
     def tend_now(self) -> bool:
-        """Serve what is due, one round at a time. Gives whether one is running."""
+        """Serve what is due, one round at a time. Returns whether a round is running."""
         if not self._tending and not self.closing:
             self._tending = True
             self.engine.run(sweep.tend(self.service), self._tended)
@@ -243,11 +243,11 @@ class RequestRouter:
         self._tending = False
 
     def sweep(self) -> None:
-        """The five-minute tidying."""
+        """Tidy up. Called every five minutes."""
         self.engine.run(sweep.sweep(self.service, rq.Sweep()))
 
     def close(self) -> None:
-        """Refuse what comes, answer what waits."""
+        """Refuse new requests, and answer the waiting ones."""
         self.closing = True
         bye = Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         self.engine.close()

@@ -4,8 +4,8 @@ The calls are kept in memory for `ENDED_MS` after their end. Calls that run long
 are also noted in `.coord/calls`, so that a coordinator that starts in the middle of a call
 knows whose writes it sees. If that file is lost, such a write is nobody's.
 
-`ObservationFile` writes such a note: beside the old one and then in its place, without a sync. It
-holds observations and no truth, so a full disk stops nobody.
+`ObservationFile` writes such a file beside the old one and then puts it in its place, without a
+sync. Only attribution depends on the file, so a full disk stops nobody.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ import msgspec
 
 from coordinator.slices.guard.attribution import Running
 
-#: How long a call is remembered (ms) that has ended, or that never reported its end.
+#: How long an ended call is remembered (ms), and a call that never reported its end.
 ENDED_MS, RUNNING_MS = 60_000, 600_000
-#: The kernel's clock for files runs behind by a little (ms).
+#: The kernel's clock for files may be late by so much (ms).
 CLOCK_MS = 10
-#: For so long after a command's end what it wrote may not have been heard of yet (ms).
+#: How long after a command's end (ms) the watcher may not have seen yet what it wrote.
 RACES_MS = 500
-#: Calls that are remembered, and agents.
+#: Calls that are remembered, and agents whose hooks were heard.
 CALLS_MAX = 1_000
-#: Words of a command that are remembered; they tell whose a file is where two ran at once.
+#: Words of a command that are remembered. If two commands ran at once, the words name the writer.
 WORDS_MAX = 200
 
 
@@ -43,13 +43,13 @@ class _Call:
 
 
 class RunningCalls:
-    """One daemon's. Used from the loop's thread. Times are Unix milliseconds."""
+    """The calls of one daemon's agents. Used in the loop's thread. Times are Unix milliseconds."""
 
     def __init__(self) -> None:
         self._calls: deque[_Call] = deque(maxlen=CALLS_MAX)
-        #: When an agent's hook was heard last; the latest stand last.
+        #: Agent -> when its hook was heard last, in that order.
         self._heard: dict[str, int] = {}
-        #: Called when one has begun or ended.
+        #: Called when a call has begun or ended.
         self.changed: Callable[[], None] = lambda: None
 
     def heard(self, holder: str, now_ms: int) -> None:
@@ -66,7 +66,7 @@ class RunningCalls:
         self.changed()
 
     def ended(self, holder: str, call_id: str, now_ms: int) -> None:
-        """It has run; without an id the newest one of this agent."""
+        """A call has ended. Without an id it is the newest call of this agent."""
         for call in reversed(self._calls):
             if call.running.holder == holder and call.ended is None and (
                     not call_id or call.call_id == call_id):
@@ -75,7 +75,7 @@ class RunningCalls:
                 return
 
     def over(self, holder: str, now_ms: int) -> None:
-        """The agent rests: nothing of it runs."""
+        """All calls of this agent have ended."""
         for call in self._calls:
             if call.running.holder == holder and call.ended is None:
                 call.ended = now_ms
@@ -87,9 +87,9 @@ class RunningCalls:
                 if call.ended is None]
 
     def writes(self, holder: str, but: str | None, since_ms: int = 0) -> frozenset[str] | None:
-        """The files of this agent's running writes that began since; None if none runs. `but`:
-        without the call of this id, or without the newest if ids are not reported; None leaves none
-        out."""
+        """The files of this agent's running writes that began since `since_ms`; None if none runs.
+        `but`: the id of a call that is left out; empty for the newest call, if the agent reports no
+        ids."""
         running = [call for call in self._calls if call.running.holder == holder
                    and call.ended is None and not call.running.is_command
                    and call.began >= since_ms]
@@ -99,17 +99,17 @@ class RunningCalls:
         return frozenset().union(*files) if files else None
 
     def any(self) -> bool:
-        """Whether any is remembered. From any thread."""
+        """Whether any call is remembered. Any thread may ask."""
         return bool(self._calls)
 
     def several(self) -> bool:
-        """Whether commands of two agents run. From any thread."""
+        """Whether commands of two agents run. Any thread may ask."""
         return len({call.running.holder for call in list(self._calls)
                     if call.ended is None and call.running.is_command}) > 1
 
     def races(self, now_ms: int) -> bool:
-        """Whether a command runs, or has ended a moment ago, beside another agent: it matters who
-        wrote first. From any thread."""
+        """Whether a command runs, or has just ended, while another agent is active. Then it matters
+        who wrote first. Any thread may ask."""
         calls = list(self._calls)
         return (any(call.running.is_command and self._end(call) > now_ms - RACES_MS for call
                     in calls)
@@ -117,7 +117,7 @@ class RunningCalls:
                         in list(self._heard.values())) > 1)
 
     def between(self, first_ms: int, last_ms: int) -> tuple[Running, ...]:
-        """Those that ran at any time between."""
+        """The calls that ran at any time between the two."""
         return tuple(call.running for call in self._calls
                      if call.began <= last_ms and self._end(call) >= first_ms)
 
@@ -127,7 +127,7 @@ class RunningCalls:
                    for call in self._calls)
 
     def busy_since(self, since_ms: int) -> set[str]:
-        """The agents of whom a call has run at any time since."""
+        """The agents with a call that has run at any time since."""
         return {call.running.holder for call in self._calls if self._end(call) > since_ms}
 
     def _end(self, call: _Call) -> int:
@@ -154,7 +154,7 @@ class ObservationFile:
         self._written = b""
 
     def read(self, shape: type[T]) -> T | None:
-        """The former daemon's notes; None if nothing can be read."""
+        """What the former daemon wrote; None if nothing can be read."""
         try:
             data = self._path.read_bytes()
             value = msgspec.json.decode(data, type=shape)
@@ -164,7 +164,7 @@ class ObservationFile:
         return value
 
     def write(self, value: object) -> None:
-        """Note this in its place."""
+        """Write this in place of the old value."""
         text = msgspec.json.encode(value)
         if text == self._written:
             return
@@ -177,7 +177,7 @@ class ObservationFile:
             log.warning("%s could not be noted: %s", self._what, bad)
 
 
-#: A call that runs for so long (seconds) is noted.
+#: A call that runs longer than this (seconds) is written to the file.
 AFTER_S = 0.05
 
 
@@ -191,7 +191,7 @@ class _Noted(msgspec.Struct, omit_defaults=True):
 
 
 class NotedCalls:
-    """One daemon's. Used from the loop's thread."""
+    """Keeps the running calls of one daemon in a file. Used in the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, path: Path, calls: RunningCalls) -> None:
         self._loop, self._calls = loop, calls
@@ -201,25 +201,24 @@ class NotedCalls:
         self._noted: set[tuple[str, str]] = set()
 
     def resume(self, now_ms: int) -> None:
-        """Take over the former daemon's notes: these calls still run as far as anybody knows. From
-        now on beginnings and ends are noted."""
-        for noted_process in self._file.read(list[_Noted]) or ():
-            if now_ms - RUNNING_MS < noted_process.began <= now_ms:
-                self._calls.began(Running(noted_process.holder, noted_process.is_command,
-                                          frozenset(noted_process.words),
-                                          frozenset(noted_process.files)), noted_process.call_id,
-                                  noted_process.began)
-                self._noted.add((noted_process.holder, noted_process.call_id))
+        """Take over the former daemon's calls, which have not reported their ends. From now on the
+        file follows the calls."""
+        for noted in self._file.read(list[_Noted]) or ():
+            if now_ms - RUNNING_MS < noted.began <= now_ms:
+                running = Running(noted.holder, noted.is_command, frozenset(noted.words),
+                                  frozenset(noted.files))
+                self._calls.began(running, noted.call_id, noted.began)
+                self._noted.add((noted.holder, noted.call_id))
         self._calls.changed = self._soon
 
     def close(self) -> None:
-        """The last note."""
+        """Write what is due."""
         if self._due is not None:
             self._write()
 
     def _soon(self) -> None:
         if not self._noted <= {(run.holder, call_id) for run, call_id, _ in self._calls.running()}:
-            self._write()  # what has ended is noted at once: else a person's write is taken for it
+            self._write()  # an end at once, or a person's next write would count as the call's
         elif self._due is None:
             self._due = self._loop.call_later(AFTER_S, self._write)
 

@@ -1,6 +1,6 @@
-"""Serving one request: whom it speaks for, its transactions, and a reading's snapshot.
+"""Serving one request: the actor that it speaks for, its transactions, and a reading's snapshot.
 
-Knows no connection and keeps nothing; who is answered when is the router's business.
+The module knows no connection and keeps nothing. The router decides who is answered when.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ log = logging.getLogger("coord.requests")
 
 
 class Asker:
-    """Who asks for what, until when, and whether it takes effect once.
+    """Who asks, for what operation, how long the request waits, and its idempotency key.
 
     Attributes:
-        operation: None: the daemon itself asks, for what it has to do.
+        operation: None if the daemon itself asks.
         deadline: until when the request waits (the loop's time).
-        once: the mark of a request of one transaction that has an idempotency key.
-        later: where that of a longer one is answered.
+        once: the key of a request of one transaction, if it has a key.
+        later: the place to answer a longer request, if it has a key.
     """
 
     __slots__ = ("checked", "deadline", "gone", "later", "once", "operation", "token")
@@ -50,10 +50,10 @@ class Asker:
         self.checked = operation is None
 
     def identify(self, view: View) -> Actor:
-        """For whom this is.
+        """The actor that the request speaks for.
 
         Raises:
-            Refusal: UNAUTHORIZED: the token is nobody's, or this is not for agents.
+            Refusal: UNAUTHORIZED: the token is nobody's, or the operation is not for agents.
         """
         actor = who(view, self.token)
         if self.operation is not None and self.operation.operator_only:
@@ -63,8 +63,8 @@ class Asker:
 
 
 def make_job(svc: Service, step: Write, asker: Asker, looked: Looked) -> Job:
-    """The job of one transaction, by what was looked at for it. The answer is kept where the
-    request takes effect once."""
+    """Make the job of one transaction from its step and from what was looked at. If the request has
+    an idempotency key, the job keeps the answer."""
     def decide(tx: Tx) -> Any:
         tx.looked = looked
         actor = asker.identify(tx)
@@ -105,7 +105,7 @@ def _note_later(tx: Tx, later: Later, step: Write, value: Any) -> Any:
 
 
 def who(view: View, token: str | None) -> Actor:
-    """Whom a token speaks for; no token (a local connection of the same user): the operator.
+    """The actor of a token. No token means the operator, on a local connection of the same user.
 
     Raises:
         Refusal: UNAUTHORIZED.

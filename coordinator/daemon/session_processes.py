@@ -1,11 +1,11 @@
-"""Knowing which process is which agent's session when a person started the agent. Hooks report it.
+"""Knowing the process of each agent's session, for agents that a person started. Hooks report it.
 
-The module watches for the end of these processes by pidfd on Linux. So `coord` typed in an agent's
+The module waits for the end of these processes by pidfd on Linux. So `coord` typed in an agent's
 shell acts for that agent, a session ends with its process, and two processes that continue one
-session are two. `.coord/processes` keeps the processes for the next daemon. If it is lost,
-leases end by their time. A note does not outlive a restart of the machine.
+session are two sessions. `.coord/processes` keeps the processes for the next daemon, until the
+machine restarts. If the file is lost, leases expire in their time.
 
-The module also reports signs of life, rest and ends of agents whose processes are known, as the
+The module also reports heartbeats, rest and ends for agents whose processes are known, as the
 agents would report them. It decides nothing about leases.
 """
 
@@ -32,7 +32,7 @@ SHELLS = frozenset((b"sh", b"bash", b"dash", b"zsh", b"fish", b"ash", b"busybox"
 HOOKS = (b"_hook.py", b"coordinator.cli.main\0hook")
 #: Part of the environment of an agent that runs its commands in its session.
 PREFIX = b"/coord/command-prefixes/"
-#: Among how many of the first words of a command line an interpreter's program is looked for.
+#: How many of the first words of a command line may name the program that an interpreter runs.
 PROGRAM_WORDS = 6
 #: How many parents are looked at.
 DEPTH_MAX = 40
@@ -41,16 +41,16 @@ SEEN_MAX = 1_000
 
 
 class Process(NamedTuple):
-    """One process, and no later one of its number."""
+    """One process. Its beginning distinguishes it from a later process with its number."""
 
     pid: int
     began: str
 
 
 @dataclass(eq=False)
-class Seen:
-    """A session's process. `hooks`: how many have come from it; one alone may come from a process
-    that only ran that hook. `rests`: its turn is over. `later_ids`: other ids of the session."""
+class Session:
+    """A session's process. `hooks`: how many have come from it. A single hook may come from a
+    process that only ran that hook. `rests`: whether its turn is over. `later_ids`: other ids."""
 
     process: Process
     hooks: int = 1
@@ -62,13 +62,13 @@ class Seen:
 
 
 class SessionProcesses:
-    """One daemon's. Used from the loop's thread.
+    """The sessions of one daemon. Used in the loop's thread.
 
     Args:
         ended: called with an agent whose process has ended, and what to call when it has left.
-        noted: called with an agent, its process, profile and session, once that is watched.
-        over: called with an agent whose session has said itself that it ends.
-        program: the program of a profile, by its name; empty: it has none.
+        noted: called with an agent, its process, profile and session, once the process is watched.
+        over: called with an agent whose session has reported its end.
+        program: gives the program of a profile by its name; empty if it has none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop,
@@ -78,15 +78,15 @@ class SessionProcesses:
         self._loop = loop
         self._program = program
         self._ended, self._noted, self._said_over = ended, noted, over
-        self._seen: dict[tuple[str, str], Seen] = {}
-        #: The sessions of each process: usually several, one after the other.
+        self._seen: dict[tuple[str, str], Session] = {}
+        #: Process -> its sessions, one after the other.
         self._sessions: dict[Process, list[tuple[str, str]]] = {}
         #: Sessions whose process has ended, and whose agents are about to be gone.
         self._ending: set[tuple[str, str]] = set()
 
     def session(self, profile: str, session: str, caller: int, *, alone: bool = False) -> str:
-        """A hook of this session has come from the process `caller`. Returns the session's id, with
-        a mark if another process continues the same session.
+        """Note a hook of this session that came from the process `caller`. Returns the session's
+        id, with a mark if another process continues the same session.
 
         Args:
             alone: the process has one session at a time. After `/clear` and the like it continues
@@ -94,13 +94,13 @@ class SessionProcesses:
                 id is returned.
         """
         above = list(processes_above(caller))
-        process = _agents_own(above)
+        process = _find_agents_program(above)
         if process is None:
             return session
         for key in [key for process in above for key in self._sessions.get(process, ())]:
             if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")
                                       or session in self._seen[key].later_ids):
-                self._seen[key].hooks += 1  # whatever has become of another with this session
+                self._seen[key].hooks += 1  # even if another process has this session, too
                 return key[1]
         if alone and (former := self._find_former(process, profile)) is not None:
             self._seen[profile, former].hooks += 1
@@ -112,10 +112,10 @@ class SessionProcesses:
             if sighting is not None and not self._lives(sighting):
                 self._drop((profile, name))
                 break
-            name += f"-{process.pid}"  # (another session may be called so already)
+            name += f"-{process.pid}"  # and again if another session is called so already
         if len(self._seen) >= SEEN_MAX:
             self._tidy()
-        self._add((profile, name), Seen(process))
+        self._add((profile, name), Session(process))
         return name
 
     def _find_former(self, process: Process, profile: str) -> str | None:
@@ -128,8 +128,8 @@ class SessionProcesses:
                      and (its_own or self._seen[name, session].rests)), None)
 
     def belongs(self, profile: str, session: str, agent: str, *, rests: bool = False) -> None:
-        """Note that the session is this agent's, and whether its turn is over. From its second hook
-        on its end is watched for."""
+        """Note that the session is this agent's, and whether its turn is over. From the second hook
+        on the process is watched."""
         sighting = self._seen.get((profile, session))
         if sighting is None:
             return
@@ -141,13 +141,13 @@ class SessionProcesses:
                 self._noted(agent, sighting.process, profile, session)
 
     def again(self, profile: str, session: str, agent: str, process: Process) -> None:
-        """A session that the daemon before has known."""
-        self._add((profile, session), Seen(process, hooks=2))
+        """Take over a session that the former daemon knew."""
+        self._add((profile, session), Session(process, hooks=2))
         self.belongs(profile, session, agent)
 
     def ends(self, profile: str, session: str, agent: str) -> None:
-        """The process of this session has ended. A process that continues the session before its
-        agent has left is another session."""
+        """Report that the process of this session has ended. A process that continues the session
+        before its agent has left counts as another session."""
         self._ending.add((profile, session))
         self._ended(agent, lambda: self._ending.discard((profile, session)))
 
@@ -157,11 +157,11 @@ class SessionProcesses:
         if sighting is None:
             return None
         if sighting.path is None:
-            sighting.path = _path(sighting.process.pid)
+            sighting.path = _read_path(sighting.process.pid)
         return sighting.path
 
     def over(self, profile: str, session: str) -> None:
-        """The session has said itself that it ends."""
+        """Forget a session that has reported its end."""
         sighting = self._seen.get((profile, session))
         self._drop((profile, session))
         if sighting is not None and sighting.agent:
@@ -177,8 +177,8 @@ class SessionProcesses:
         return None
 
     def sure_agent_of(self, pid: int) -> str | None:
-        """As `agent_of`, only where the process is that agent's own program: what a hook has come
-        from may be the terminal of a person who has typed it."""
+        """As `agent_of`, but only if the process is the agent's own program. A hook may also have
+        come from the terminal of a person who typed it."""
         for process in processes_above(pid):
             for key in self._sessions.get(process, ()):
                 sighting, program = self._seen[key], self._program(key[0])
@@ -188,23 +188,23 @@ class SessionProcesses:
         return None
 
     def agents(self) -> list[str]:
-        """The agents whose processes are known to live."""
+        """The agents whose processes are watched."""
         return [sighting.agent for sighting in self._seen.values() if sighting.descriptor >= 0]
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         for key in list(self._seen):
             self._drop(key)
 
     def _tidy(self) -> None:
-        """Forget those that ended without a word, and then the oldest."""
+        """Forget sessions whose process has ended unnoticed, and then the oldest."""
         for key in [key for key, sighting in self._seen.items()
                     if process_of(sighting.process.pid) != sighting.process]:
             self._drop(key)
         while len(self._seen) >= SEEN_MAX:
             self._drop(next(iter(self._seen)))
 
-    def _lives(self, sighting: Seen) -> bool:
+    def _lives(self, sighting: Session) -> bool:
         return sighting.hooks > 1 and process_of(sighting.process.pid) == sighting.process
 
     def _has_ended(self, key: tuple[str, str]) -> None:
@@ -212,7 +212,7 @@ class SessionProcesses:
         self._drop(key)
         self.ends(*key, agent)
 
-    def _add(self, key: tuple[str, str], sighting: Seen) -> None:
+    def _add(self, key: tuple[str, str], sighting: Session) -> None:
         self._drop(key)
         self._seen[key] = sighting
         self._sessions.setdefault(sighting.process, []).append(key)
@@ -230,7 +230,7 @@ class SessionProcesses:
             os.close(sighting.descriptor)
 
 
-def _agents_own(above: list[Process]) -> Process | None:
+def _find_agents_program(above: list[Process]) -> Process | None:
     """The nearest of these processes that is the agent's own program."""
     for process in above:
         try:
@@ -255,9 +255,9 @@ def _runs(pid: int, program: str) -> bool:
 
 
 def processes_above(pid: int) -> Iterator[Process]:
-    """A process and those that it was started by, as far as they live; without the first of all."""
+    """A process and the living processes above it, without the machine's first process."""
     for _ in range(DEPTH_MAX):
-        process = _stat(pid)
+        process = _read_stat(pid)
         if pid <= 1 or process is None:
             return
         yield Process(pid, process[1])
@@ -265,16 +265,16 @@ def processes_above(pid: int) -> Iterator[Process]:
 
 
 def has_prefix(pid: int) -> bool:
-    """Whether the commands of the agent whose hook this process is run in its session
-    (wiring/command_prefix.py)."""
-    return any(PREFIX in value for _, value in _environment(pid))
+    """Whether the agent that started this hook runs its commands in its session. See
+    wiring/command_prefix.py."""
+    return any(PREFIX in value for _, value in _read_environ(pid))
 
 
-def _path(pid: int) -> str:
-    return next((os.fsdecode(value) for name, value in _environment(pid) if name == b"PATH"), "")
+def _read_path(pid: int) -> str:
+    return next((os.fsdecode(value) for name, value in _read_environ(pid) if name == b"PATH"), "")
 
 
-def _environment(pid: int) -> list[tuple[bytes, bytes]]:
+def _read_environ(pid: int) -> list[tuple[bytes, bytes]]:
     try:
         words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -284,12 +284,12 @@ def _environment(pid: int) -> list[tuple[bytes, bytes]]:
 
 def process_of(pid: int) -> Process | None:
     """The process that has this number now; None if there is none, or it has ended."""
-    process = _stat(pid)
+    process = _read_stat(pid)
     return None if process is None else Process(pid, process[1])
 
 
-def _stat(pid: int) -> tuple[int, str] | None:
-    """Its parent, and when it began (in the kernel's own ticks)."""
+def _read_stat(pid: int) -> tuple[int, str] | None:
+    """A process's parent, and when the process began in the kernel's ticks."""
     try:
         words = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()
     except OSError:
@@ -298,8 +298,8 @@ def _stat(pid: int) -> tuple[int, str] | None:
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One agent's process. `profile` and `session` (its CLI's) are known from its hooks; they are
-    empty for a process with a namespace of its own. `rests`: its turn is over."""
+    """One agent's process. Hooks tell `profile` and `session`, the id of its CLI; both are empty
+    for a process with a namespace of its own. `rests`: whether its turn is over."""
 
     agent: str
     pid: int
@@ -310,12 +310,12 @@ class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def process(self) -> Process:
-        """The process itself."""
+        """The noted process."""
         return Process(self.pid, self.began)
 
     @property
     def lives(self) -> bool:
-        """Whether it is still there."""
+        """Whether the process still runs."""
         return process_of(self.pid) == self.process
 
 
@@ -325,7 +325,7 @@ class _File(msgspec.Struct):
 
 
 class NotedProcesses:
-    """One daemon's. Used from the loop's thread."""
+    """Keeps the agents' processes of one daemon in a file. Used in the loop's thread."""
 
     def __init__(self, path: Path) -> None:
         self._file = ObservationFile(path, "the processes of sessions")
@@ -333,32 +333,32 @@ class NotedProcesses:
         self._noted: dict[str, Noted] = {}
 
     def read(self) -> list[Noted]:
-        """Those that the daemon before has noted, if their numbers still mean the same."""
+        """The processes that the former daemon noted, if this is the same start of the machine."""
         file = self._file.read(_File)
         if file is not None and self._where and file.where == self._where:
-            self._noted = {noted_process.agent: noted_process for noted_process in file.noted}
+            self._noted = {noted.agent: noted for noted in file.noted}
         return list(self._noted.values())
 
     def note(self, agent: str, process: Process, profile: str = "", session: str = "") -> None:
-        """This agent ends with this process."""
-        noted_process = self._noted.get(agent)
+        """Note that this agent ends with this process."""
+        noted = self._noted.get(agent)
         self._keep(Noted(agent, process.pid, process.began, profile, session,
-                         rests=noted_process is not None and noted_process.rests))
+                         rests=noted is not None and noted.rests))
 
     def rests(self, agent: str, at_rest: bool) -> None:
-        """The agent's turn is over; or it is at work."""
-        noted_process = self._noted.get(agent)
-        if noted_process is not None:
-            self._keep(msgspec.structs.replace(noted_process, rests=at_rest))
+        """Note whether the agent's turn is over."""
+        noted = self._noted.get(agent)
+        if noted is not None:
+            self._keep(msgspec.structs.replace(noted, rests=at_rest))
 
     def forget(self, agent: str) -> None:
-        """It has ended."""
+        """Forget an agent that has ended."""
         if self._noted.pop(agent, None) is not None:
             self._write()
 
-    def _keep(self, noted_process: Noted) -> None:
-        if self._noted.get(noted_process.agent) != noted_process:
-            self._noted[noted_process.agent] = noted_process
+    def _keep(self, noted: Noted) -> None:
+        if self._noted.get(noted.agent) != noted:
+            self._noted[noted.agent] = noted
             self._write()
 
     def _write(self) -> None:
@@ -366,7 +366,7 @@ class NotedProcesses:
 
 
 def _where() -> str:
-    """This start of this machine, and the numbers that processes have here; empty: not known."""
+    """This start of the machine and this process namespace; empty if they are not known."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
@@ -376,26 +376,26 @@ def _where() -> str:
 
 #: Agents at rest that are remembered.
 RESTING_MAX = 1_000
-#: The agents that somebody knows the processes of.
-Known = Callable[[], Iterable[str]]
+#: Gives the agents whose living processes a part of the daemon knows.
+Source = Callable[[], Iterable[str]]
 
 
 class AgentsAlive:
-    """One daemon's."""
+    """Reports for agents of one daemon whose processes are known."""
 
     def __init__(self, router: RequestRouter, notes: NotedProcesses) -> None:
         self._router, self._notes = router, notes
-        self._known: list[Known] = []
+        self._sources: list[Source] = []
         #: Agents whose turn is over, the latest last.
         self._resting: dict[str, None] = {}
 
-    def add(self, source: Known) -> None:
-        """Somebody who knows processes of agents."""
-        self._known.append(source)
+    def add(self, source: Source) -> None:
+        """Add a source of agents with living processes."""
+        self._sources.append(source)
 
     def beat(self) -> None:
-        """An agent lives while its process does, however long it says nothing."""
-        for agent in {agent for source in self._known for agent in source()}:
+        """Send heartbeats: an agent lives as long as its process, even if it reports nothing."""
+        for agent in {agent for source in self._sources for agent in source()}:
             self._ask(rq.Heartbeat(agent=agent))
 
     def rests(self, agent: str, at_rest: bool) -> None:
@@ -409,16 +409,15 @@ class AgentsAlive:
         self._notes.rests(agent, at_rest)
 
     def resume(self) -> list[Noted]:
-        """At the daemon's start: the processes that the one before has noted."""
-        noted_processes = self._notes.read()
-        self._resting |= {noted_process.agent: None for noted_process in noted_processes
-                          if noted_process.rests}
-        return noted_processes
+        """Read the processes that the former daemon noted, at the start."""
+        processes = self._notes.read()
+        self._resting |= {noted.agent: None for noted in processes if noted.rests}
+        return processes
 
     def ended(self, agent: str, left: Callable[[], None] = lambda: None) -> None:
-        """The process of an agent has ended, and so has the agent. Its work is half done if it was
-        at work then, because several CLIs report no more at their end than that the turn is over.
-        `left` is called when it is gone."""
+        """Report that an agent has ended with its process. If it was at work, its work is
+        unfinished. Several CLIs report only the end of a turn, and no end of the session. `left` is
+        called when the agent is gone."""
         self._notes.forget(agent)
         clean = agent in self._resting
         self._resting.pop(agent, None)

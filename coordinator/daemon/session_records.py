@@ -9,8 +9,8 @@ It also remembers commands that could not join their session. Claude Code's own 
 neither to ask the coordinator nor to enter a namespace. Such commands just run (`_enter.py`), and
 others' files are not read-only for them. The agent and the coordinator's health say so.
 
-At last it checks the other parts that a session relies on: the keeper, the script before git, and
-the files of coord that the session may write.
+The module also checks the other parts that a session relies on: the keeper, the script before git,
+and the files of coord that the session may write.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from coordinator.namespaces import git_programs, orders
 from coordinator.words.refusals import Code, Refusal
 
 log = logging.getLogger("coord.namespaces")
-#: So long (seconds) processes that are killed may take to go, and how often it is looked again.
+#: How long (seconds) killed processes may take to end, and the time between two looks at them.
 GOES_S, LOOKS_S = 5.0, 0.02
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """One session: its namespace's number, its agent, and whether that ends with it."""
+    """One session: the number of its namespace, its agent, and whether the agent ends with it."""
 
     key: str
     number: int
@@ -49,7 +49,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """One that was found without a keeper. `left`: processes of it that could not be ended."""
+    """A session without a keeper that was ended. `left`: processes that could not be ended."""
 
     session: Recorded
     processes: int
@@ -57,7 +57,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def write(state: StateDir, sessions: Sequence[Recorded]) -> None:
-    """Note all that there are, durably.
+    """Write a durable note of all present sessions.
 
     Raises:
         OSError.
@@ -66,7 +66,7 @@ def write(state: StateDir, sessions: Sequence[Recorded]) -> None:
 
 
 def read(state: StateDir) -> list[Recorded]:
-    """The notes of the last time."""
+    """The sessions of the last note."""
     try:
         return msgspec.json.decode(_place(state).read_bytes(), type=list[Recorded])
     except (OSError, msgspec.DecodeError):
@@ -85,7 +85,7 @@ def end_uncovered(state: StateDir, covered: Collection[int]) -> list[Ended]:
 
 
 def kill(namespaces: Collection[int]) -> set[int]:
-    """Kill every process that is in one of these mount namespaces; which they were."""
+    """Kill every process in these mount namespaces, and return the killed ones."""
     result = set()
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -101,7 +101,7 @@ def _end(number: int, state: StateDir) -> tuple[int, tuple[int, ...]]:
         return 0, ()
     ended: set[int] = set()
     deadline = time.monotonic() + GOES_S
-    while alive := kill({number}):  # one that begins a process just now leaves that behind
+    while alive := kill({number}):  # a killed process may have begun another just before
         ended |= alive
         if time.monotonic() > deadline:
             return len(ended), tuple(sorted(alive))
@@ -110,8 +110,8 @@ def _end(number: int, state: StateDir) -> tuple[int, tuple[int, ...]]:
 
 
 def _is_sessions(number: int, state: StateDir) -> bool:
-    """Whether this is the namespace of a session of this repository still: numbers are given again.
-    In each of them coord's own folder is mounted read-only, by itself."""
+    """Whether this namespace is still a session's of this repository, because the kernel reuses
+    numbers. In each session coord's own folder has a read-only mount of its own."""
     place = str(state.path)
     for name in os.listdir("/proc"):
         if name.isdecimal():
@@ -126,41 +126,41 @@ def _place(state: StateDir) -> Path:
     return state.path / "session-records"
 
 
-#: How many commands in a row have not joined. The end of a background command may be reported
-#: before its beginning.
+#: After how many commands in a row that did not join coord is sure. The end of a background command
+#: may be reported before its beginning.
 SURE = 2
 _FOUND = "What they change there is found afterwards; edits are asked for before, as ever."
 
 
 class UnjoinedCommands:
-    """One daemon's.
+    """Counts the commands that did not join their agent's session.
 
     Args:
-        tell: a message for an agent.
-        is_on: whether commands are to join at all.
+        tell: posts a message to an agent.
+        is_on: whether commands should join at all.
     """
 
     def __init__(self, tell: Callable[[str, str], None], is_on: Callable[[], bool]) -> None:
         self._tell = tell
         self._is_on = is_on
         self._joined: Counter[str] = Counter()
-        #: call -> its agent, and how many of that agent had joined when it began.
+        #: Call -> its agent, and how many commands of the agent had joined when it began.
         self._running: dict[str, tuple[str, int]] = {}
         self._apart: Counter[str] = Counter()
 
     def joins(self, agent: str | None) -> None:
-        """A command of this agent asks for its session."""
+        """Note that a command of this agent joins its session."""
         if agent is not None:
             self._joined[agent] += 1
             self._apart.pop(agent, None)
 
     def began(self, agent: str, call: str, hook: int) -> None:
-        """A command of this agent is about to run; `hook`: the process that asked for it."""
+        """Note that a command of this agent is about to run. `hook`: the process of its hook."""
         if call and self._is_on() and has_prefix(hook):
             self._running[call] = agent, self._joined[agent]
 
     def ended(self, call: str) -> None:
-        """It is over."""
+        """Note that a command has ended, and tell the agent if its commands do not join."""
         agent, before = self._running.pop(call, ("", 0))
         if not agent or self._joined[agent] != before:
             return
@@ -170,23 +170,23 @@ class UnjoinedCommands:
                        f"they are not kept from what others hold. {_FOUND}")
 
     def gone(self, agent: str) -> None:
-        """The agent's session has ended."""
+        """Forget an agent whose session has ended."""
         self._joined.pop(agent, None)
         self._apart.pop(agent, None)
         self._running = {call: pair for call, pair in self._running.items() if pair[0] != agent}
 
     def warnings(self) -> list[str]:
-        """What does not hold, and for whom."""
+        """A warning for each agent whose commands do not join."""
         return [f"{agent}: its shell commands run in a sandbox of its own, which coord may not "
                 f"enter: what others hold is not read-only for them, and git does not ask there. "
                 f"{_FOUND}" for agent, count in self._apart.items() if count >= SURE]
 
 
 def check_outside(root: Path) -> None:
-    """Check that this process is in no session. If it is, a coordinator is started outside.
+    """Check that this process is in no session. If it is, start a coordinator outside of it.
 
     Raises:
-        Refusal: BAD_TRANSITION: another one serves in a moment.
+        Refusal: BAD_TRANSITION: the other coordinator serves in a moment.
     """
     if orders.start_outside(root):
         raise Refusal(
@@ -196,16 +196,16 @@ def check_outside(root: Path) -> None:
 
 
 def have_keeper() -> None:
-    """Start this user's keeper if there is none. In a thread.
+    """Start this user's keeper if there is none. Call it in a thread.
 
     Raises:
-        Refusal: there can be none.
+        Refusal: no keeper can be started.
     """
     orders.connect(start=True).close()
 
 
 def programs_before_git(path: str) -> list[list[str]]:
-    """The programs before git in a session; empty if that is impossible. In a thread."""
+    """The programs before git in a session; empty if none can be made. Call it in a thread."""
     if not path:
         return []
     try:
@@ -216,8 +216,8 @@ def programs_before_git(path: str) -> list[list[str]]:
 
 
 def own_files(root: str, directory: str) -> list[str]:
-    """Coord's own files that a session may write, and nobody else: its agent's worktree, and the
-    notes of resumable steps. In a thread."""
+    """Coord's own files that only this session may write: its agent's worktree, and the notes of
+    resumable steps. Call it in a thread."""
     state = StateDir(Path(root))
     own = []
     try:

@@ -1,8 +1,8 @@
 """Recognising one event that two hooks report: one of the agent's settings and one of a plugin.
 
-With both, each call would be leased twice, and each message and each end would count twice. The
-first hook is served, and the second gets its answer: a refusal counts for both, and nothing else is
-said twice. Questions are remembered for seconds, in memory.
+With both, each call would be leased twice, and each message and each end would count twice. So the
+first hook is served. The second prints the refusal of the first, if there is one, and nothing else.
+Questions are remembered for seconds, in memory.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from hashlib import blake2b
 from coordinator.daemon.hook_protocol import Answer
 
 Told = Callable[[Answer], None]
-#: Follows a profile's name where the hook is a plugin's.
+#: The end of a profile's name in the question of a plugin's hook.
 PLUGIN = "+plugin"
-#: How long after the answer the other hook's question is still the same event (ms). Both are
-#: started at once; a slow machine may start one of them late.
+#: How long after the answer the other hook's question is still the same event (ms). Both hooks
+#: start at once, but a slow machine may be late with one of them.
 TWIN_MS = 20_000
 #: Questions that are remembered.
 ASKED_MAX = 500
@@ -32,7 +32,7 @@ class _Asked:
 
 
 class TwinQuestions:
-    """One daemon's. Used from the loop's thread. `now_ms`: Unix milliseconds."""
+    """The questions of one daemon's hooks. Used in the loop's thread. `now_ms`: Unix ms."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self._now_ms = now_ms
@@ -40,8 +40,8 @@ class TwinQuestions:
 
     def ask(self, name: str, token: str | None, payload: bytes,
             answer: Told) -> tuple[str, Told | None]:
-        """The name without the plugin's mark, and where the answer goes; None if the other hook has
-        asked this already, and `answer` gets its result."""
+        """The name without the plugin's mark, and what to call with the answer. That is None if the
+        other hook has asked this already: `answer` then gets the other's result."""
         profile, _, event = name.partition(":")
         door = PLUGIN if profile.endswith(PLUGIN) else ""
         name = profile.removesuffix(PLUGIN) + (f":{event}" if event else "")
@@ -80,7 +80,7 @@ class TwinQuestions:
 
 
 def _same(answer: Answer) -> Answer:
-    """What the other hook prints: the refusal, if it is one."""
+    """What the other hook prints: a refusal again, otherwise nothing."""
     return Answer(answer.code, answer.out,
                   answer.err) if answer.code or '"deny"' in answer.out else Answer(0)
 

@@ -1,10 +1,10 @@
 """The server on the Unix socket: newline-delimited JSON, for the CLI, the client and the hooks.
 
 A request is one line, `{"id", "op", "params", "token"?}`; its reply is one line, `{"id", "ok"}` or
-`{"id", "error"}`. Requests may be pipelined; replies come as they are ready. `op` `subscribe`
-turns on lines `{"event"}` for all that happens from `after` on. A line that begins with `hook ` is
-an agent's hook and carries raw bytes (hook_protocol.py). Only the user who owns the socket
-(0600) may speak.
+`{"id", "error"}`. A client may send requests before it has the replies, and gets each reply when it
+is ready. After the `op` `subscribe` it gets a line `{"event"}` for each event after `after`. A line
+that begins with `hook ` comes from an agent's hook, and hook_protocol.py describes the bytes that
+follow it. Only the user who owns the socket, and root, may connect.
 """
 
 from __future__ import annotations
@@ -40,13 +40,12 @@ from coordinator.words.wrong_values import in_words
 PROTOCOL = 1
 #: Longest request line, in bytes.
 LINE_BYTES_MAX = REQUEST_BYTES_MAX
-#: Bytes of unread answers. Beyond this, no more is asked of the coordinator on this connection, and
-#: a subscriber is told no more, until its peer reads.
+#: Bytes of unread answers. With more the connection takes no requests and sends no events until its
+#: peer reads.
 UNREAD_BYTES_MAX = 256 * 1024
-#: Requests of one connection that may wait for their answers.
-ASKED_MAX = 1_000
-#: How long the requests that one connection has sent at once are taken (seconds) before others have
-#: their turn.
+#: Requests of one connection that may be unanswered.
+UNANSWERED_MAX = 1_000
+#: How long (seconds) one connection's requests are taken before other connections have their turn.
 TURN_S = 0.002
 
 
@@ -73,85 +72,85 @@ class Conversation(asyncio.Protocol):
     """One connection."""
 
     def __init__(self, router: RequestRouter, guard: AgentHooks, commands: CommandLines,
-                 all_of_them: set[Conversation], ground: Ground) -> None:
+                 conversations: set[Conversation], ground: Ground) -> None:
         self._router = router
         self._guard = guard
         self._commands = commands
-        self._all = all_of_them
+        self._conversations = conversations
         self._ground = ground
         self._transport: asyncio.Transport | None = None
-        self._rest = b""
-        self._pieces: list[bytes] = []
+        self._rest = b""  # the beginning of a request, or requests that must wait
+        self._pieces: list[bytes] = []  # of a long request, behind the rest
         self._held = 0  # bytes in the pieces
         self._hook: hook_protocol.HookLine | None = None
         self._receipts: list[hook_protocol.Receipt] = []
-        self._deaf = False
-        self._between = True  # nothing of a request has come that was not taken
-        self._stop: Callable[[], None] | None = None
-        self._told = 0
-        self._due = False
+        self._deaf = False  # a hook's line was malformed: where it ends is unknown
+        self._between = True  # between two requests: no part of one waits
+        self._unsubscribe: Callable[[], None] | None = None
+        self._last_sent = 0  # number of the last event that the subscriber got
+        self._due = False  # events are about to be sent
         self._full = False  # its peer does not read
-        self._turn_over = False  # it has asked for much at once: others come first
-        self._asked = 0  # requests that were not answered yet
+        self._turn_over = False  # other connections have their turn first
+        self._unanswered = 0
         self._peer = 0  # its process; 0: not known
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports do all that asyncio's do, and are no subclass of them.
+        # uvloop's transports have asyncio's methods, but are no subclass of them.
         self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         if sock is not None:
-            self._peer, user = _peer(sock)
+            self._peer, user = _find_peer(sock)
             if user not in (os.getuid(), 0):  # file modes alone are not honoured everywhere
                 transport.close()
                 return
-        self._all.add(self)
-        # A base class without it is declared; transports of sockets have it.
-        # A stream's, as asyncio gives it:
+        self._conversations.add(self)
+        # The declared base class lacks this method, which the transports of sockets have.
         transport.set_write_buffer_limits(high=UNREAD_BYTES_MAX)  # type: ignore[attr-defined]
 
     def pause_writing(self) -> None:
         self._full = True
-        self._hold()
+        self._pause_reading()
 
     def resume_writing(self) -> None:
         self._full = False
-        if self._stop is not None:
-            self._soon()
-        self._go_on()
+        if self._unsubscribe is not None:
+            self._send_events_soon()
+        self._resume_reading()
 
-    def _hold(self) -> None:
+    def _pause_reading(self) -> None:
         """Read no more for now."""
         if self._transport is not None:
             self._transport.pause_reading()
 
-    def _go_on(self) -> None:
-        """Read again, and what was read already first."""
-        if self._transport is None or self._full or self._asked >= ASKED_MAX or self._turn_over:
+    def _resume_reading(self) -> None:
+        """Read again if nothing speaks against it. What was read already is processed first."""
+        if (self._transport is None or self._full or self._unanswered >= UNANSWERED_MAX
+                or self._turn_over):
             return
         self._transport.resume_reading()
         if self._rest or self._pieces:
-            asyncio.get_running_loop().call_soon(self._take_the_rest)
+            asyncio.get_running_loop().call_soon(self._process_rest)
 
-    def _take_the_rest(self) -> None:
-        """Take what was read while nothing more could be asked."""
+    def _process_rest(self) -> None:
+        """Process what was read while no requests were taken."""
         self._turn_over = False
         data = b"".join((self._rest, *self._pieces))
         self._rest, self._pieces, self._held = b"", [], 0
         self._process(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._all.discard(self)
+        self._conversations.discard(self)
         self._transport = None
         while self._receipts:
             self._receipts.pop(0).lost()
         self._router.held.hung_up()
-        if self._stop is not None:
-            self._stop()
-            self._stop = None
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+            self._unsubscribe = None
 
     def data_received(self, data: bytes) -> None:
         if self._between and data.find(b"\n") == len(data) - 1 and data.startswith(b"{"):
-            self._take(data)  # nearly always: one request, whole
+            self._serve_request(data)  # nearly always: one request, whole
             return
         if self._transport is None:
             return
@@ -168,12 +167,12 @@ class Conversation(asyncio.Protocol):
         self._process(data)
 
     def _process(self, data: bytes) -> None:
-        """Take the whole requests in these bytes, as far as they may be asked now."""
+        """Serve the complete requests in these bytes, and keep what may not be served yet."""
         if self._transport is None:
             return
         loop = asyncio.get_running_loop()
         ends, position = loop.time() + TURN_S, 0
-        while not self._deaf and not self._full and self._asked < ASKED_MAX:
+        while not self._deaf and not self._full and self._unanswered < UNANSWERED_MAX:
             if position and loop.time() > ends:
                 self._turn_over = True
                 break
@@ -184,7 +183,7 @@ class Conversation(asyncio.Protocol):
                 payload = data[position : position + hook.length]
                 position += hook.length
                 if self._router.closing:
-                    self.close()  # a refusal would stop an agent's edit; so it asks the next one
+                    self.close()  # the hook asks the next coordinator; a refusal would stop it
                     break
                 self._serve_hook(hook, payload)
                 continue
@@ -192,59 +191,59 @@ class Conversation(asyncio.Protocol):
             if end < 0:
                 break
             line, position = data[position:end], end + 1
-            self._take_line(line)
+            self._serve_line(line)
         self._rest = b"" if self._deaf else data[position:]
         self._between = not (self._rest or self._deaf or self._hook is not None)
-        self._go_on_reading(loop)
+        self._continue_reading(loop)
 
     def _serve_hook(self, hook: Any, payload: bytes) -> None:
-        """Serve what came with a hook's line: a call, a question of git's, a typed command."""
+        """Serve a hook's payload: an agent's call, a question of git's, or a typed command."""
         if hook.profile == hook_protocol.GIT:
-            self._guard.git.ask(hook.token, payload, self._print, self._peer)
+            self._guard.git.ask(hook.token, payload, self._answer_hook, self._peer)
         elif hook.profile == hook_protocol.COMMAND:
-            self._commands.ask(hook.token, payload, self._print, self._peer, self._gone)
+            self._commands.ask(hook.token, payload, self._answer_hook, self._peer, self._is_gone)
         else:
-            self._guard.hook(hook.profile, hook.token, payload, self._print,
+            self._guard.hook(hook.profile, hook.token, payload, self._answer_hook,
                              confirms=hook.confirms, caller=self._peer or UNSEEN,
-                             gone=self._gone)
+                             gone=self._is_gone)
 
-    def _take_line(self, line: bytes) -> None:
+    def _serve_line(self, line: bytes) -> None:
         if line.startswith(hook_protocol.BEGIN):
-            self._begin_hook(line)
+            self._read_hook_line(line)
         elif line == hook_protocol.TOLD:
             if self._receipts:
                 self._receipts.pop(0).told()
         elif line.strip():
-            self._take(line)
+            self._serve_request(line)
 
-    def _go_on_reading(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Read on, unless so much waits that it is for others now."""
+    def _continue_reading(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Continue to read, or pause if others have their turn or too much is unanswered."""
         if self._transport is None or self._transport.is_closing():
             self._rest = b""  # nobody is there to read an answer
             return
         if self._turn_over:
-            self._hold()
-            loop.call_soon(self._take_the_rest)
+            self._pause_reading()
+            loop.call_soon(self._process_rest)
             return
-        if self._full or self._asked >= ASKED_MAX:
-            self._hold()
+        if self._full or self._unanswered >= UNANSWERED_MAX:
+            self._pause_reading()
             return
         self._transport.resume_reading()
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:
-            self._asked += 1
+            self._unanswered += 1
             self._reply(None, Refusal(Code.LIMIT, f"A request over {LINE_BYTES_MAX} bytes."))
             self.close()
 
-    def _begin_hook(self, line: bytes) -> None:
+    def _read_hook_line(self, line: bytes) -> None:
         try:
             self._hook = hook_protocol.parse(line)
         except Refusal as refusal:
             # The end of its payload is unknown, so nothing after it can be read.
             self._deaf = True
-            self._print(hook_protocol.refused(refusal))
+            self._answer_hook(hook_protocol.refused(refusal))
             self.close()
 
-    def _print(self, answer: hook_protocol.Answer) -> None:
+    def _answer_hook(self, answer: hook_protocol.Answer) -> None:
         if self._transport is not None:
             self._transport.write(hook_protocol.encode(answer))
             if answer.receipt is not None:
@@ -252,42 +251,41 @@ class Conversation(asyncio.Protocol):
         elif answer.receipt is not None:
             answer.receipt.lost()
 
-    def _take(self, line: bytes) -> None:
-        self._asked += 1
+    def _serve_request(self, line: bytes) -> None:
+        self._unanswered += 1
         try:
-            asked = _decode(line)
+            request = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
-            self._reply(_id_of(line), listing.no_request(bad))
+            self._reply(_read_id(line), listing.no_request(bad))
             return
-        if asked.v != PROTOCOL:
-            self._reply(asked.id, Refusal(
+        if request.v != PROTOCOL:
+            self._reply(request.id, Refusal(
                 Code.VERSION_SKEW,
-                f"The daemon speaks protocol {PROTOCOL}, the client {asked.v}.",
+                f"The daemon speaks protocol {PROTOCOL}, the client {request.v}.",
                 next="`coord down`; the next command starts the installed version.",
             ))
             return
-        if asked.op in READS:  # what changes anything is looked at around its commit (writer.py)
-            if asked.op == "subscribe":
-                self._subscribe(asked)
+        if request.op in READS:  # for a write, writer.py checks the ground around its commit
+            if request.op == "subscribe":
+                self._subscribe(request)
                 return
             try:
                 self._ground.check_read()
-            except Refusal as gone:
-                self._reply(asked.id, gone)
+            except Refusal as refusal:
+                self._reply(request.id, refusal)
                 return
-        self._router.ask(asked.op, asked.params, asked.token, partial(self._reply, asked.id),
-                         self._gone, asked.key, self._peer)
+        self._router.ask(request.op, request.params, request.token,
+                         partial(self._reply, request.id), self._is_gone, request.key, self._peer)
 
-    def _gone(self) -> bool:
-        """It has hung up: what is answered now it does not read."""
+    def _is_gone(self) -> bool:
+        """Whether the client has hung up, so that it reads no answer."""
         return self._transport is None or self._transport.is_closing()
 
     def _reply(self, number: int | str | None, value: Any) -> None:
-        """The one answer to something that was asked."""
-        waiting = self._asked
-        self._asked = waiting - 1
-        if waiting == ASKED_MAX:
-            self._go_on()
+        """Send the only reply to a request."""
+        self._unanswered -= 1
+        if self._unanswered == UNANSWERED_MAX - 1:
+            self._resume_reading()
         if self._transport is None:
             return
         if isinstance(value, Refusal):
@@ -296,43 +294,43 @@ class Conversation(asyncio.Protocol):
             line = _encode_lines(({"id": number, "ok": value},))
         self._transport.write(line)
 
-    def _subscribe(self, asked: Envelope) -> None:
+    def _subscribe(self, request: Envelope) -> None:
         try:
-            after = msgspec.json.decode(asked.params, type=_From).after
+            after = msgspec.json.decode(request.params, type=_SubscribeParams).after
         except msgspec.DecodeError as bad:
-            self._reply(asked.id, Refusal(Code.INVALID, f"subscribe: {in_words(bad)}."))
+            self._reply(request.id, Refusal(Code.INVALID, f"subscribe: {in_words(bad)}."))
             return
-        if self._stop is None:
-            self._stop = self._router.subscribe(self._soon)
+        if self._unsubscribe is None:
+            self._unsubscribe = self._router.subscribe(self._send_events_soon)
         last = self._router.look(lambda view: int(view.value("event_last") or 0))
-        self._told = last if after is None else after
-        self._reply(asked.id, {"after": self._told})
-        self._soon()
+        self._last_sent = last if after is None else after
+        self._reply(request.id, {"after": self._last_sent})
+        self._send_events_soon()
 
-    def _soon(self) -> None:
-        """Several commits within a moment are told together."""
+    def _send_events_soon(self) -> None:
+        """Send new events in a moment, so that those of several commits are sent together."""
         if not self._due:
             self._due = True
-            asyncio.get_running_loop().call_later(0.02, self._tell)
+            asyncio.get_running_loop().call_later(0.02, self._send_events)
 
-    def _tell(self) -> None:
+    def _send_events(self) -> None:
         self._due = False
         if self._transport is None or self._full:
-            return  # what it did not read yet stays in the log
+            return  # the log keeps the events until the peer reads again
         rows = self._router.look(
             lambda view: view.each(
-                LogRow, "events_after", self._told, None, None, None, None, 500)
+                LogRow, "events_after", self._last_sent, None, None, None, None, 500)
         )
         if isinstance(rows, Refusal) or not rows:
             return
         lines = [b'{"event":' + _encode(make_event_reply(row)) + b"}\n" for row in rows]
         self._transport.write(b"".join(lines))
-        self._told = rows[-1].seq
+        self._last_sent = rows[-1].seq
         if len(rows) == 500:
-            self._soon()
+            self._send_events_soon()
 
     def close(self) -> None:
-        """Say no more; what was written is still sent."""
+        """Hang up after what was written is sent."""
         if self._transport is not None:
             self._transport.close()
 
@@ -341,20 +339,20 @@ class _Id(msgspec.Struct, gc=False):
     id: int | str | None = None
 
 
-def _id_of(line: bytes) -> int | str | None:
-    """The id of a line that is no request, as far as it can be read, because the asker waits for
-    it."""
+def _read_id(line: bytes) -> int | str | None:
+    """The id in a line that is no request, if it can be read. The client waits for a reply to it.
+    """
     try:
         return msgspec.json.decode(line, type=_Id).id
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
-class _From(msgspec.Struct, forbid_unknown_fields=True):
+class _SubscribeParams(msgspec.Struct, forbid_unknown_fields=True):
     after: Place | None = None
 
 
-def _peer(sock: Any) -> tuple[int, int]:
+def _find_peer(sock: Any) -> tuple[int, int]:
     """The process at the other end (0: not known) and its user."""
     if not hasattr(socket, "SO_PEERCRED"):
         return 0, os.getuid()
@@ -375,12 +373,12 @@ class UnixServer:
         self._ground = ground
         self.path = path
         self._open: set[Conversation] = set()
-        self._came = 0
+        self._connections = 0
         self._server: asyncio.AbstractServer | None = None
 
     async def open(self) -> None:
-        """Listen. A dead socket of a daemon that was killed is replaced: the caller holds the lock
-        that proves there is no other.
+        """Listen. The socket of a killed daemon is replaced: the caller holds the lock, so no other
+        daemon lives.
 
         Raises:
             Refusal: FOREIGN: something else is in the socket's place; STORAGE.
@@ -393,7 +391,7 @@ class UnixServer:
         before = os.umask(0o177)
         try:
             self._server = await asyncio.get_running_loop().create_unix_server(
-                self._converse, str(self.path), backlog=512,
+                self._start_conversation, str(self.path), backlog=512,
             )
         except OSError as bad:
             raise Refusal(
@@ -405,22 +403,22 @@ class UnixServer:
             os.umask(before)
         self._ground.watch_socket(self.path)
 
-    def came_since(self) -> bool:
-        """Whether anybody is connected, or has been since this was asked last."""
-        came, self._came = self._came, 0
-        return bool(came or self._open)
+    def called_since(self) -> bool:
+        """Whether a client is connected, or has been since the last call of this."""
+        connections, self._connections = self._connections, 0
+        return bool(connections or self._open)
 
     async def close(self) -> None:
         """Stop listening, then hang up. The socket is removed if it is still this daemon's."""
-        mine = self._ground.owns(self.path)
+        owned = self._ground.owns(self.path)
         if self._server is not None:
             self._server.close()
         for conversation in list(self._open):
             conversation.close()
-        if mine:
+        if owned:
             self._ground.forget(self.path)
             self.path.unlink(missing_ok=True)
 
-    def _converse(self) -> Conversation:
-        self._came += 1
+    def _start_conversation(self) -> Conversation:
+        self._connections += 1
         return Conversation(self._router, self._guard, self._commands, self._open, self._ground)

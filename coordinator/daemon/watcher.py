@@ -1,12 +1,12 @@
-"""The watcher: sees changes that no hook announced, and hands them over in batches.
+"""The watcher: sees changes of files that no hook announced, and hands them over in batches.
 
-Owns watchdog's observer and one thread. It reports what changed and decides nothing: no lease is
-looked at and no file is opened. It hears of the main worktree only, and not of what git ignores,
-of `.git`, of `.coord`, or of names that are not UTF-8.
+It runs watchdog's observer and one thread. It only reports what changed: it looks at no lease and
+opens no file. It watches the main working tree, without `.git`, `.coord`, what git ignores, and
+names that are not UTF-8.
 
-It may hear too little: the kernel drops events when it is flooded, watches run out, a network
-drive tells nothing. Each time that is noticed, the owner gets one `overflow` (look at everything
-again) and `health` says so in a sentence. At rest it costs nothing, unless it has to poll.
+It may miss changes: a flooded kernel drops events, the kernel's watches run out, or a network drive
+reports nothing. When the watcher notices that, the owner gets one `overflow`, which means "look at
+everything again", and `health` has a sentence about it. At rest it costs nothing unless it polls.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ __all__ = ["Change", "Health", "Watcher"]
 
 log = logging.getLogger(__name__)
 
-#: A batch is sent after so many spans of `debounce_s`, even if it has not become quiet.
+#: A batch is handed over after so many spans of `debounce_s`, even if changes still come.
 ROUNDS_MAX = 5
-#: If the order of writers matters, so little quiet is asked for (seconds), as long as no more
-#: events than these have gathered.
+#: While the order of writers matters, a batch is handed over after so short a quiet (seconds), with
+#: at most so many events.
 HURRY_S, HURRIED_MAX = 0.02, 100
-#: As long (seconds) the kernel takes to tell, most likely, where that cannot be found out.
+#: How long (seconds) to wait for the kernel's events where no file can be made to test it.
 UNSURE_S = 0.03
 #: How long `stop` waits for each thread, in seconds.
 STOP_S = 5.0
 
-#: Watchdog's name of an event of one path -> our name.
+#: Watchdog's name of an event with one path -> the change's kind.
 _OF_ONE_PATH: dict[str, ChangeKind] = {
     "created": "created", "modified": "modified", "deleted": "deleted"
 }
-#: Changes of which the time is reported.
+#: Kinds of changes that are reported with their time.
 _TIMED = ("moved", "deleted")
 _WANTED: list[type[FileSystemEvent]] = [
     FileCreatedEvent, FileModifiedEvent, FileDeletedEvent, FileMovedEvent,
@@ -74,7 +74,7 @@ class Health(TypedDict):
 
 
 class _Overheard(logging.Handler):
-    """watchdog tells only its log when the kernel has dropped events; this listens there."""
+    """Listens to watchdog's log: only there watchdog reports that the kernel has dropped events."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         super().__init__(logging.WARNING)
@@ -92,7 +92,7 @@ class Manner(NamedTuple):
         debounce_s: how long it must be quiet before a batch is sent (and at most `ROUNDS_MAX`
             times as long in all).
         queue_max: paths that may be pending; beyond, details are dropped for an `overflow`.
-        poll: do not try the kernel's notification.
+        poll: whether to poll instead of using the kernel's notification.
         poll_s: how often to look when polling.
         native: makes the observer that is tried first; for tests.
     """
@@ -152,11 +152,11 @@ class Watcher(FileSystemEventHandler):
         self._lost: OSError | None = None
 
         self._wake = threading.Event()
-        #: Files that are made to be heard of.
+        #: Name of a file that is made for a moment -> set when its event has come.
         self._cookies: dict[str | None, threading.Event] = {}
-        #: Nobody waits for quiet any longer.
+        #: The next batch is handed over without waiting for quiet.
         self._hurried = threading.Event()
-        #: All that was heard has been handed over.
+        #: All events that have come are handed over.
         self._handed = threading.Event()
         self._handed.set()
         self._stopping = threading.Event()
@@ -166,7 +166,7 @@ class Watcher(FileSystemEventHandler):
         self._overheard = _Overheard(self._flood)
 
     def start(self) -> None:
-        """Begin to watch. Never fails: `health` tells what could be had."""
+        """Begin to watch. Never fails: `health` tells how well it watches."""
         if self._thread is not None:
             return
         self._stopping.clear()
@@ -188,8 +188,8 @@ class Watcher(FileSystemEventHandler):
         self._mode, self._detail = "off", "The watcher has been stopped."
 
     def flush(self, timeout_s: float, *, sure: bool = True) -> None:
-        """Hand over at once what has happened until now, and wait for that; not from `on_batch`.
-        `sure`: also what the kernel has yet to tell."""
+        """Hand over at once all changes made until now, and wait until the owner has them. Not for
+        `on_batch`. `sure`: also wait for events that the kernel has yet to report."""
         if sure:
             self._catch_up(timeout_s)
         if not self._handed.is_set():
@@ -197,8 +197,8 @@ class Watcher(FileSystemEventHandler):
             self._handed.wait(timeout_s)
 
     def _catch_up(self, timeout_s: float) -> None:
-        """Until all is heard of that has happened: the kernel tells in order, so a file that is
-        made now, and goes at once, is heard of after it. (Watchman's cookies.)"""
+        """Wait until the kernel has reported all changes made until now. It reports in order, so
+        the event of a file that is made now comes last. Watchman calls such a file a cookie."""
         if self._mode != "inotify":
             return
         name, heard = f"{BESIDE}{secrets.token_hex(8)}{BESIDE_ENDS}", threading.Event()
@@ -208,19 +208,19 @@ class Watcher(FileSystemEventHandler):
             cookie.touch(0o600, exist_ok=False)
             cookie.unlink()
             heard.wait(timeout_s)
-        except OSError:  # a root that cannot be written
+        except OSError:  # the root cannot be written
             time.sleep(UNSURE_S)
         finally:
             self._cookies.pop(name, None)
 
     def health(self) -> Health:
-        """How well it can see, for `coord doctor` and the status."""
+        """How well it watches, for `coord doctor` and the status."""
         return {"mode": self._mode, "detail": self._detail, "dropped": self._dropped}
 
     # --- observers --------------------------------------------------------------------------
 
     def _observe(self, refused: OSError | None = None) -> None:
-        """Watch by the best means that works; the kernel's is out if it has `refused` already."""
+        """Watch by the best means that works. `refused`: why the kernel's notification does not."""
         why = "as configured"
         if not self._poll:
             if refused is None:
@@ -263,7 +263,7 @@ class Watcher(FileSystemEventHandler):
             observer.join(STOP_S)
 
     def _skips(self, directory: str) -> bool:
-        """Whether a directory need not be watched; called from watchdog's threads."""
+        """Whether a directory need not be watched. Watchdog's threads call this."""
         if not directory.startswith(self._root):
             return False
         path = directory[len(self._root) :]
@@ -272,7 +272,7 @@ class Watcher(FileSystemEventHandler):
         return is_prepared(directory)  # it has a coordinator of its own
 
     def _lose(self, no: OSError) -> None:
-        """A directory could not be watched: what happens there would go unseen."""
+        """Note that a directory could not be watched, so changes in it would be missed."""
         with self._lock:
             self._lost = no
             self._seen += 1
@@ -287,7 +287,7 @@ class Watcher(FileSystemEventHandler):
     # --- events in, from watchdog's threads -------------------------------------------------
 
     def dispatch(self, event: FileSystemEvent) -> None:
-        """One raw event. (watchdog calls this.)"""
+        """Take one raw event from watchdog."""
         self._hear(event.event_type, event.is_directory, event.src_path, event.dest_path)
 
     def _hear_file(self, kind: str, path: bytes) -> None:
@@ -298,15 +298,15 @@ class Watcher(FileSystemEventHandler):
             self._mode, self._detail = "off", "The root of the tree is gone."
 
     def _find_time(self, kind: str) -> int | None:
-        """When this was heard (Unix ms), of what that matters of, and is not polled, which is heard
-        of late."""
+        """When this event came (Unix ms); None for kinds without a time. A deletion that polling
+        finds has none either, because polling finds it late."""
         polled = kind == "deleted" and self._mode != "inotify"
         return time.time_ns() // 1_000_000 if kind in _TIMED and not polled else None
 
     def _note_change(self, kind: str, is_dir: bool, path: str | None, to: str | None,
                      heard_ms: int | None) -> None:
-        """Add a change. `path`, `to`: where it left, and where it came; None if nothing is reported
-        from there."""
+        """Add a change. `path`, `to`: the old and the new name; None if the name is not watched.
+        """
         if kind != "moved":
             if path is not None and kind in _OF_ONE_PATH:
                 self._changes.add(_OF_ONE_PATH[kind], path, None, is_dir, heard_ms)
@@ -315,7 +315,7 @@ class Watcher(FileSystemEventHandler):
         elif path is not None:
             self._changes.add("deleted", path, None, is_dir, heard_ms)
         elif to is not None:
-            # From where nothing is reported, as temporary files are: it has new bytes.
+            # The old name is not watched, like an editor's temporary file: the bytes are new.
             self._changes.add("created" if is_dir else "modified", to, None, is_dir)
 
     def _hear(self, kind: str, is_dir: bool, source: bytes | str, target: bytes | str) -> None:
@@ -361,7 +361,7 @@ class Watcher(FileSystemEventHandler):
         return "" if text + "/" == self._root else None
 
     def _ignored(self, path: str, is_dir: bool) -> bool:
-        """Whether to say nothing of a path. Asked for each event, so verdicts live for a batch."""
+        """Whether a path is not reported. Each event asks, so a batch remembers the verdicts."""
         if is_private(path):
             return True
         if path.rpartition("/")[2] == _RULES:

@@ -1,8 +1,8 @@
-"""The daemon's waypoints: one after so many events, made beside everything else.
+"""Making waypoints in the log beside other work: the whole state after so many events.
 
-What is asked about a part of the time then costs what that part has, however long the log is. A
-waypoint holds the whole state; where the state is large they stand further apart, so that all of
-them stay a small part of the database.
+A question about a part of the log begins at a waypoint, so it costs what that part costs, however
+long the log is. If the state is large, waypoints are further apart, so that all of them together
+stay a small part of the database.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def put_waypoint(tx: Tx, seq: int, state: bytes, begun: bytes) -> None:
 
 
 class Waypoints:
-    """One daemon's. Used from the loop's thread."""
+    """The waypoints of one daemon. Used in the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, writer: Writer, database: Path) -> None:
         self._loop = loop
@@ -50,12 +50,12 @@ class Waypoints:
         self._making: asyncio.Task[None] | None = None
 
     def tend(self) -> None:
-        """Make what is due, one after the other."""
+        """Make the waypoints that are due, one after the other."""
         if self._making is None or self._making.done():
             self._making = self._loop.create_task(self._make())
 
     def close(self) -> None:
-        """Stop where it is."""
+        """Stop making waypoints."""
         if self._making is not None:
             self._making.cancel()
 
@@ -65,7 +65,7 @@ class Waypoints:
                 body = await summarize_log("waypoint", self._database, seq)
                 await self._keep(seq, *read_waypoint(body))
         except Exception:
-            # Without it a question reads more of the log. The next tending tries again.
+            # Without the waypoint a question reads more of the log. The next call tries again.
             log.exception("no waypoint was made")
 
     async def _keep(self, seq: int, state: bytes, begun: bytes) -> None:

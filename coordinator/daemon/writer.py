@@ -26,13 +26,13 @@ from coordinator.words.refusals import Refusal
 log = logging.getLogger("coord.writer")
 Answer = Callable[[Any], None]
 
-#: Jobs in one transaction: bounds the time that everybody waits for the slowest.
+#: Jobs in one transaction. It bounds the time that every job waits for the others.
 BATCH_MAX = 512
-#: How long the loop stays awake after an answer (seconds): about as long as falling asleep and
-#: being woken takes. It costs that much of a core for each commit, and nothing at rest.
+#: How long the loop stays awake after an answer (seconds). To fall asleep and be woken takes about
+#: as long. It costs that much of a core for each commit, and nothing at rest.
 AWAKE_S = 0.0001
-#: WAL pages (4 KiB), new since the last one, after which a checkpoint is due, beside the writer;
-#: and from how many in all at any price.
+#: New WAL pages (4 KiB) after which a thread makes a checkpoint, and pages in all beyond which the
+#: writer makes it itself.
 CHECKPOINT_PAGES = 900
 CHECKPOINT_PAGES_MAX = 12_000
 
@@ -60,23 +60,23 @@ class Writer:
         self._last_size = 0
         self._last_ms = clock.now_ms()
         self._checkpointing = False
-        self._wal_pages = self._copied_pages = 0  # in the WAL; when it was copied last
-        #: Raises a refusal when the database is no longer this daemon's (ground.py).
+        self._wal_pages = self._copied_pages = 0  # in the WAL now, and at its last checkpoint
+        #: Raises a refusal when the database is no longer this daemon's. See ground.py.
         self.stands: Callable[[bool], None] = lambda begun: None
-        #: After a commit: what has to be over before these answers are given, if anything; it may
-        #: add to them (namespaces.py).
+        #: Called after a commit. Returns what must end before these answers are given, if anything.
+        #: It may add to the answers. See namespaces.py.
         self.spread: Callable[[list[Any]], asyncio.Future[None] | None] = lambda answers: None
-        #: Told how long each commit took (seconds).
+        #: Called with the time that each commit took (seconds).
         self.took: Callable[[float], None] = lambda seconds: None
         self._telling = False  # between a commit and its answers
         self._after: list[Callable[[], None]] = []
-        #: Goes on with a job that has to know more: (job, what it goes by, what it needs, answer).
+        #: Continues a job that needs more looks: (job, what was looked at, its needs, answer).
         self.unready: Callable[[Job, Looked, Unready, Answer], None] | None = None
         ledger.db.set_wal_hook(self._on_wal)
 
     def submit(self, job: Job, answer: Answer, looked: Looked | None = None) -> None:
-        """Queue a job. `answer` gets its value or `Refusal` once that is on disk. With `looked`,
-        more is looked at until it is enough; otherwise `answer` may get an `Unready`."""
+        """Queue a job. `answer` gets its value or `Refusal` once that is on disk. With `looked` the
+        job gets all looks that it needs; without, `answer` may get an `Unready`."""
         self._waiting.append((job, answer, looked))
         if not self._scheduled:
             self._scheduled = True
@@ -84,7 +84,7 @@ class Writer:
             self._loop.call_soon(self._maybe_flush)
 
     async def run(self, job: Job) -> Any:
-        """`submit`, awaited. A refusal is returned, not raised."""
+        """Queue a job, and await its value. A refusal is returned, not raised."""
         future: asyncio.Future[Any] = self._loop.create_future()
 
         def done(answer: Any) -> None:
@@ -97,12 +97,12 @@ class Writer:
     def _maybe_flush(self) -> None:
         waited = time.perf_counter() - self._first_at
         if len(self._waiting) < self._last_size and waited < self._commit_s / 2:
-            self._loop.call_soon(self._maybe_flush)  # a turn of the loop: sockets are read
+            self._loop.call_soon(self._maybe_flush)  # meanwhile the loop reads the sockets
             return
         self.flush()
 
     def flush(self) -> None:
-        """Commit what waits now and answer it."""
+        """Commit the waiting jobs and answer them."""
         batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
         self._scheduled = False
         if self._waiting:
@@ -138,7 +138,7 @@ class Writer:
             self._loop.call_soon(self._stay_awake)
 
     def follow(self, callback: Callable[[], None]) -> None:
-        """Call this a moment after what is being committed now was answered."""
+        """Call this a moment after the jobs of the present commit are answered."""
         if self._telling:
             self._after.append(callback)
         else:
@@ -164,7 +164,7 @@ class Writer:
             self._awake = False
 
     def _now(self) -> int:
-        """The instant of the batch; time that the machine slept is given back first."""
+        """The time of the batch. Leases first get back the time that the machine slept."""
         jumped = self._clock.jumped_ms()
         now_ms = self._clock.now_ms()
         if jumped:
@@ -179,8 +179,8 @@ class Writer:
 
     def _maybe_checkpoint(self) -> None:
         if self._wal_pages < self._copied_pages:
-            self._copied_pages = 0  # it was started over
-        # While somebody reads an older snapshot (a backup), it grows, whatever was copied.
+            self._copied_pages = 0  # SQLite has started the WAL over
+        # While a backup reads an older snapshot, the WAL grows in spite of checkpoints.
         if self._wal_pages - self._copied_pages <= CHECKPOINT_PAGES:
             return
         if self._wal_pages > CHECKPOINT_PAGES_MAX:
@@ -195,6 +195,6 @@ class Writer:
     def _checkpointed(self, done: asyncio.Future[None]) -> None:
         self._checkpointing = False
         if done.exception() is None:
-            # Little was committed meanwhile. When all of it is copied, the next commit starts the
-            # WAL over; otherwise steady writing would let it grow for ever.
+            # Copy the little that was committed meanwhile. Only when all is copied, the next commit
+            # starts the WAL over; otherwise steady writing would let it grow for ever.
             self._ledger.db.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.dialects.table import Call, HookTable, Moment, call_of
+from coordinator.dialects.table import Call, HookTable, Moment, read_call
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.wrong_values import in_words
 
@@ -129,7 +129,7 @@ def _call(
     if moment not in ("before", "after"):
         return None, None
     try:
-        call = call_of(table, tool, given)
+        call = read_call(table, tool, given)
         if any("\0" in path for path in call.paths):
             raise _not_understood("a path in it has a NUL character")
         return call, None

@@ -31,7 +31,7 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.texts import one_line
 
 if TYPE_CHECKING:
-    from coordinator.kernel.leasing.circles import Circle
+    from coordinator.kernel.leasing.deadlocks import Deadlock
     from coordinator.store.ledger import View
 
 T = TypeVar("T")
@@ -103,15 +103,15 @@ class Service:
     impact: ChangeJudge | None = None
     #: The capabilities beside the kernel, in the order in which they hear of things.
     slices: Sequence[Slice] = ()
-    #: Waits until everything written and renamed so far has been recorded, at most so long
-    #: (seconds), and for certain if asked. For a worker. None if nothing watches.
-    hear: Callable[..., object] | None = None
+    #: Waits until everything written and renamed so far is recorded. None if nothing watches. Call
+    #: it in a thread. See `daemon.watch_bridge` for its arguments.
+    wait_for_watcher: Callable[..., object] | None = None
     #: Begins to close what has expired, if nothing does yet. Returns whether that continues.
     tend: Callable[[], bool] = lambda: False
     #: What the daemon knows of itself; None if there is no daemon.
     health: Callable[[rq.Health], rq.HealthReply] | None = None
-    #: Long deadlocks and when they were detected (ms). They are told, and decide nothing.
-    circles: list[tuple[int, Circle]] = field(default_factory=list)
+    #: Long deadlocks and when they were detected (ms). Other members that ask are told of them.
+    deadlocks: list[tuple[int, Deadlock]] = field(default_factory=list)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

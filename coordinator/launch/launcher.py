@@ -1,8 +1,8 @@
 """A launch: N agents work on the backlog until nothing is left that they could do.
 
-The module owns the beginning: the remains of an earlier launch, the task file, the names. It also
-owns the end, and what a person may do in between: drain and stop. It prints nothing and passes each
-line to `say`.
+A launch begins with tidying up after earlier launches and with the import of the task file. It ends
+with the report. Between the two a person may drain or stop it. The module prints nothing: it passes
+each line to `say`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ FORMATS: dict[str, Literal["yaml", "jsonl", "markdown"]] = {
 
 
 class Landing(NamedTuple):
-    """The agents' places of work, and the way of their work to the branch.
+    """Where the agents work, and how their work reaches the branch.
 
     Attributes:
-        isolated: each agent works in a git worktree of its own, and what it did has to land.
-        verify: a command for the shell; where it fails on what would land, that does not land.
+        isolated: whether each agent works in a git worktree of its own, so that its work must land.
+        verify: a command for the shell. Work on which it fails does not land.
     """
 
     isolated: bool = False
@@ -65,14 +65,14 @@ class Launcher(LaunchState):
         expects_verdicts: Callable[[], bool] = lambda: False,
         landing: Landing = _IN_PLACE, options: Mapping[str, str] | None = None,
     ) -> None:
-        """`agents`: by the name of its profile, how many of each.
+        """`agents`: by the profile's name, the profile and how many agents run it.
 
         `expects_verdicts` returns whether a person is about to settle reviews: then work that waits
         for a verdict keeps the launch running.
 
         Raises:
-            Refusal: INVALID: the number of agents, a program that is not there, one whose hooks are
-                not wired, an option that it cannot be given, or no branch to land on.
+            Refusal: INVALID: the number of agents, a missing program, hooks that are not wired, an
+                option that a program cannot take, or no branch to land on.
         """
         self.agents = sum(count for _, count in agents.values())
         if not 1 <= self.agents <= AGENTS_MAX:
@@ -101,18 +101,18 @@ class Launcher(LaunchState):
     # ------------------------------------------------------------ the beginning
 
     def prepare(self, tasks: Path | None) -> None:
-        """Start the coordinator, tidy up after launches that died, import the task file.
+        """Start the coordinator, tidy up after launches that died, and import the task file.
 
         Raises:
             Refusal: INVALID with the place in the file; DAEMON_DOWN; STORAGE.
         """
-        text = _read(tasks) if tasks is not None else None
-        form = _format(tasks) if tasks is not None else "yaml"
+        text = _read_text(tasks) if tasks is not None else None
+        form = _find_format(tasks) if tasks is not None else "yaml"
         since = report.last_event(self.operator.call)
         self._since = since
         self._recover()
         self._tidy_up()
-        self._done_before: set[str] = set()  # of the tasks that are given again
+        self._done_before: set[str] = set()  # closed tasks that the task file names again
         self._closed_before = {
             task.task for task in report.all_tasks(self.operator)
             if task.state in ("done", "cancelled", "dead")
@@ -125,9 +125,9 @@ class Launcher(LaunchState):
                 Code.STORAGE, f"{self.state.runs} cannot be written: {bad.strerror}."
             ) from None
         self.sessions = self._can_have_sessions()
-        self._outlives = orphans.Outlives(self.root, self.run.record.run)
+        self._caretaker = orphans.Outlives(self.root, self.run.record.run)
         self._open_door()
-        self.run.outlived_by(self._outlives.pid)
+        self.run.outlived_by(self._caretaker.pid)
         if self._target is not None:
             self._isolate(self._target)
         if text is not None and tasks is not None:
@@ -135,16 +135,16 @@ class Launcher(LaunchState):
 
     def _open_door(self) -> None:
         try:
-            self._door = Door(self.state.path, str(self.state.socket()), self._visited)
+            self._door = Door(self.state.path, str(self.state.socket()), self._pass_visitor)
         except (OSError, Refusal) as bad:
             self.say("Its agents can be followed, but not be taken over: "
                      + (bad.message if isinstance(bad, Refusal) else str(bad)))
         else:
             self.run.record.door = str(self._door.path)
 
-    def _visited(self, agent: str, visitor: Visitor) -> None:
-        worker = next((agent_worker for agent_worker in self.workers if agent_worker.agent
-                       == agent), None)
+    def _pass_visitor(self, agent: str, visitor: Visitor) -> None:
+        """Let a person take over this agent."""
+        worker = next((worker for worker in self.workers if worker.agent == agent), None)
         if worker is None:
             raise Refusal(Code.UNKNOWN_AGENT, f"This launch has no agent called {agent}.")
         worker.visit(visitor)
@@ -176,7 +176,7 @@ class Launcher(LaunchState):
                      f"agents begin from the last commit of {target.name}, without them.")
 
     def _recover(self) -> None:
-        """Bring a landing to its end that the death of a launch cut off."""
+        """Finish a landing that the death of an earlier launch interrupted."""
         if recovery.unfinished(self.state) is not None:
             text = recovery.recover(self.state, self.steady)
             if text is not None:
@@ -202,8 +202,8 @@ class Launcher(LaunchState):
                 else "none of its agents was left."))
 
     def _import(self, text: str, form: Literal["yaml", "jsonl", "markdown"], path: Path) -> None:
-        """Import the tasks of this file once: an earlier launch's imports are not added again. Of
-        two launches at once, one counts as earlier."""
+        """Import the tasks of this file. Tasks that an earlier launch imported are not added again.
+        The lock makes one of two simultaneous launches the earlier one."""
         with (self.state.runs / "import.lock").open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             self._import_in_turn(text, form, path)
@@ -213,20 +213,19 @@ class Launcher(LaunchState):
         digest, source = runs.digest(text), str(path.resolve())
         earlier = next((record for _, record in runs.records(self.state)
                         if source == record.source or digest == record.imported), None)
-        made = self.operator.call(rq.TaskImport(
+        imported = self.operator.call(rq.TaskImport(
             text=text, format=form, known=[] if earlier is None else earlier.tasks))
         record = self.run.record
         record.imported, record.source = digest, source
-        record.tasks = [task.task for task in (*made.known, *made.items)]
+        record.tasks = [task.task for task in (*imported.known, *imported.items)]
         self.run.save()
-        if made.known and earlier is not None:
-            again = self._closed_before & set(record.tasks)
-            self._closed_before -= again
-            self._done_before = again
-            self.say(_describe_leftovers(path.name, earlier.run, made))
-        if made.items or not made.known:
-            self.say(f"{counted(len(made.items), 'task')} imported from {path.name}.")
-        for warning in made.warnings:
+        if imported.known and earlier is not None:
+            self._done_before = self._closed_before & set(record.tasks)
+            self._closed_before -= self._done_before
+            self.say(_describe_leftovers(path.name, earlier.run, imported))
+        if imported.items or not imported.known:
+            self.say(f"{counted(len(imported.items), 'task')} imported from {path.name}.")
+        for warning in imported.warnings:
             self.say(f"{path.name}: {warning}")
 
     def start(self) -> None:
@@ -247,7 +246,7 @@ class Launcher(LaunchState):
         return not any(worker.is_alive() for worker in self.workers)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until every agent has gone, or for so long. Returns whether they have."""
+        """Wait at most so long until every agent has gone. Returns whether they have."""
         deadline = time.monotonic() + seconds
         for worker in self.workers:
             worker.join(max(0.0, deadline - time.monotonic()))
@@ -258,7 +257,7 @@ class Launcher(LaunchState):
         self.draining.set()
 
     def stop(self) -> None:
-        """End every agent now. Its changes are flagged."""
+        """End every agent now. Their unfinished changes are flagged for a review."""
         self.draining.set()
         self.hard.set()
 
@@ -269,7 +268,7 @@ class Launcher(LaunchState):
     # ------------------------------------------------------------ the end
 
     def report(self) -> report.Report:
-        """Return the result of the launch, and end the run's record."""
+        """End the run's record, and return the result of the launch."""
         text = self.isolation.end() if self.isolation is not None else ""
         if text:
             self.trouble(text)
@@ -286,7 +285,7 @@ class Launcher(LaunchState):
             self._door.close()
         self.run.record.ended_at = iso(self._clock.now_ms())
         self.run.save()
-        self._outlives.over()
+        self._caretaker.over()
         self.operator.close()
         return made
 
@@ -301,7 +300,7 @@ def _check_wired(root: Path, profile: Profile) -> None:
         )
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
@@ -313,22 +312,21 @@ def _read(path: Path) -> str:
         ) from None
 
 
-def _describe_leftovers(name: str, run: str, made: rq.Imported) -> str:
-    """The sentence about the tasks that an earlier run imported from this file and that are left.
-    """
-    left = {task.task: task.state for task in made.known
+def _describe_leftovers(name: str, run: str, imported: rq.Imported) -> str:
+    """The sentence about the tasks that an earlier run imported from this file."""
+    left = {task.task: task.state for task in imported.known
             if task.state not in ("done", "cancelled")}
+    count = len(imported.known)
     if left:
-        return (f"{name} was imported by run {run}; {len(left)} of its {len(made.known)} tasks "
-                f"{_left(left)}.")
-    whole = "its task is" if len(made.known) == 1 else f"all its {len(made.known)} tasks are"
-    again = "" if made.items else f" `coord task import {name}` adds them anew."
+        return (f"{name} was imported by run {run}; {len(left)} of its {count} tasks "
+                f"{_describe_left(left)}.")
+    whole = "its task is" if count == 1 else f"all its {count} tasks are"
+    again = "" if imported.items else f" `coord task import {name}` adds them anew."
     return f"{name} was imported by run {run}; {whole} done.{again}"
 
 
-def _left(left: dict[str, str]) -> str:
-    """The words about the tasks that are left, by state, and whether they continue by themselves.
-    """
+def _describe_left(left: dict[str, str]) -> str:
+    """The words for the unfinished tasks: which need a person, or that they continue."""
     verb = "is" if len(left) == 1 else "are"
     stuck = [f"{task} {told_state(state)}" for task, state in left.items()
              if state in ("review", "dead")]
@@ -338,7 +336,7 @@ def _left(left: dict[str, str]) -> str:
     return f"{verb} left: {', '.join(stuck[:5])}{more}"
 
 
-def _format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
+def _find_format(path: Path) -> Literal["yaml", "jsonl", "markdown"]:
     format_name = FORMATS.get(path.suffix.lower())
     if format_name is None:
         raise Refusal(

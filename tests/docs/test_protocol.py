@@ -98,7 +98,7 @@ def test_what_the_page_states_holds(repo: Repo) -> None:
         told = ask({"id": 3, "op": "subscribe", "params": {"after": 0}})
         assert told == {"id": 3, "ok": {"after": 0}}
         assert json.loads(answers.readline())["event"]["seq"] == 1
-    for number, bound in ((1000, unix_server.ASKED_MAX), (8 * 1024 * 1024, unix_server.LINE_BYTES_MAX)):
+    for number, bound in ((1000, unix_server.UNANSWERED_MAX), (8 * 1024 * 1024, unix_server.LINE_BYTES_MAX)):
         assert number == bound
     for name in re.findall(r'"op": "(\w+)"', PAGE):
         assert name in OPERATIONS or name == "subscribe"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.kernel.leasing import circles
+from coordinator.kernel.leasing import deadlocks
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 from tests.effort import examples
@@ -572,23 +572,23 @@ def test_a_long_circle_is_found_outside_of_the_transaction(
         world.acquire(f"ag{n}", f"key:k:{n}")
     world.clock.advance(1000)
     walked = list[int]()
-    search = circles._search
+    search = deadlocks._search
 
     def counted(*given: Any) -> Any:
         walked.append(given[-1])
         return search(*given)
 
-    monkeypatch.setattr(circles, "_search", counted)
+    monkeypatch.setattr(deadlocks, "_search", counted)
     turns = range(count - 1) if order == "forward" else range(count - 2, -1, -1)
     for n in turns:
         told = ask(world, f"ag{n}", f"key:k:{n + 1}")
         assert not told.facts["deadlock"]
     # Nobody waits for one whose chain only begins, and a chain that ends is short: both cost nothing
-    assert circles.CHAIN_MAX not in walked
+    assert deadlocks.CHAIN_MAX not in walked
     told = ask(world, f"ag{count - 1}", "key:k:0")
-    assert circles.CHAIN_MAX in walked
+    assert deadlocks.CHAIN_MAX in walked
     assert told.facts["victim"] == "ag0"  # all began at one instant: the first by name
-    assert len(told.facts["deadlock"]) == circles.NAMES_MAX
+    assert len(told.facts["deadlock"]) == deadlocks.NAMES_MAX
     assert "and 994 more wait for each other in a circle" in told.message
     (way,) = ways(world, "ag0")
     assert "key:k:0" in str(way.data["next"])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from coordinator.kernel.leasing import circles
+from coordinator.kernel.leasing import deadlocks
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store.ledger import View
@@ -76,7 +76,7 @@ def waiting(view: View, agent: str, after: int = 0) -> Waiting:
 def _is_settled(view: View, agent: str, kind: str, facts: Facts, since: _Since) -> bool:
     """Whether a notice is no longer true."""
     if kind == "gives_way":
-        return circles.is_over(view, agent, facts)
+        return deadlocks.is_over(view, agent, facts)
     if kind == "asked":
         return _is_question_over(view, facts, since)
     return kind == "granted" and not since.lost and not any(

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.kernel.core import Service, listed, ms
-from coordinator.kernel.leasing import circles, pending_unlocks
+from coordinator.kernel.leasing import deadlocks, pending_unlocks
 from coordinator.kernel.leasing.blockers import Blockers, below
 from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.kernel.leasing.name_warnings import warn_of_name
@@ -95,7 +95,7 @@ def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers:
         )
     for located, _ in wanted:
         warnings += warn_of_name(svc, located)
-    circles.look(svc, tx, holder)
+    deadlocks.look_for_deadlock(svc, tx, holder)
     acquisition = granting.acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 

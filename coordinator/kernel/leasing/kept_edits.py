@@ -163,7 +163,8 @@ def _suspects(svc: Service, tx: Tx, agent: str, *, few: bool = False) -> list[Ke
     Raises:
         Unready: an edit of one has ended since it was looked at.
     """
-    files = [file for file in _files(tx, agent, seen=svc.hear is not None)  # a watcher tells
+    is_watched = svc.wait_for_watcher is not None
+    files = [file for file in _files(tx, agent, seen=is_watched)
              if not svc.is_launched_worktree(file.worktree)
              and not _is_being_written(svc, tx, file)]
     return [] if few and len(files) > FEW else files

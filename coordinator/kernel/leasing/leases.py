@@ -16,7 +16,7 @@ from coordinator.kernel import answered, tasks
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, ms
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import (
-    circles,
+    deadlocks,
     lapse,
     other_trees,
     partial_work,
@@ -206,7 +206,7 @@ class _Place(NamedTuple):
     joins: bool
     until: str
     contents: dict[str, str]
-    circle: circles.Circle | None
+    deadlock: deadlocks.Deadlock | None
 
 
 def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
@@ -215,8 +215,8 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
     before, blockers, stands = blocked.before, blocked.blockers, blocked.stands
     other = redirect.offer(svc, tx, req.agent)
     takes_part = blocked.waits and (stands or req.wait_s > 0 or not req.passing)
-    circle = circles.find(svc, tx, req.agent, blockers, located, priority=req.priority,
-                          before=blocked.place) if takes_part else None
+    deadlock = deadlocks.find_deadlock(svc, tx, req.agent, blockers, located,
+        priority=req.priority, queued=blocked.place) if takes_part else None
     contents = since_asked.contents(tx, located, blocked.place)
     agents.noted(tx, req.agent, blocked.row)
     # A place with an open request, or with a question, is in use, so it stays.
@@ -228,10 +228,10 @@ def _queue(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
     acquisition = None
     if queues:
         acquisition = _take_place(svc, tx, req, located, blocked,
-                                  _Place(asks, joins, until, contents, circle))
+                                  _Place(asks, joins, until, contents, deadlock))
     return redirect.locked(
         svc, tx, redirect.Unserved(req.agent, located, acquisition, blocked.task), blockers, other,
-        circle)
+        deadlock)
 
 
 def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located],
@@ -258,7 +258,7 @@ def _take_place(svc: Service, tx: Tx, req: rq.Acquire, located: Sequence[Located
         met=blocked.blockers.held_at,
         worktrees={r.resource.name: r.worktree for r in once(located) if r.worktree},
         contents=place.contents,
-        gives_way_to=circles.goes_on(place.circle, req.agent), purpose=blocked.purpose,
+        gives_way_to=deadlocks.keep_choice(place.deadlock, req.agent), purpose=blocked.purpose,
     ))
     return acquisition
 

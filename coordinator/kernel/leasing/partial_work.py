@@ -148,9 +148,9 @@ def _look_at_work(svc: Service, tx: Tx, rows: Sequence[LeaseRow], now_at: str | 
     below = {row.fencing_token: _below(svc, tx, row, need, now_at)
              for row, need in needs if isinstance(need, Below)}
     tx.looked.require(gone for listing in below.values() for gone in listing.left.values())
-    if now_at is None and svc.hear is not None and _anything_changed(
+    if now_at is None and svc.wait_for_watcher is not None and _anything_changed(
             tx, needs, below.values(), regions):
-        tx.looked.after("what was renamed", svc.hear)
+        tx.looked.after("what was renamed", svc.wait_for_watcher)
     return _Work(needs, regions, further, as_begun, below)
 
 

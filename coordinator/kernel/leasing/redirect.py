@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from coordinator.archive.index import LIVING_SOURCE
 from coordinator.kernel import tasks
 from coordinator.kernel.core import Service
-from coordinator.kernel.leasing import circles, git_turn
+from coordinator.kernel.leasing import deadlocks, git_turn
 from coordinator.kernel.leasing.blockers import BLOCKERS_MAX, Blockers
-from coordinator.kernel.leasing.circles import Circle
+from coordinator.kernel.leasing.deadlocks import Deadlock
 from coordinator.rules.leases import as_resource
 from coordinator.rules.pools import list_needs
 from coordinator.store import events as ev
@@ -73,28 +73,28 @@ class Unserved(NamedTuple):
 
 
 def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Offer,
-           circle: Circle | None = None) -> Refusal:
+           deadlock: Deadlock | None = None) -> Refusal:
     """The LOCKED refusal. Its own event and the agent's place in the queue are kept with it."""
     agent, located, acquisition, task = asked
-    circle = _find_own_deadlock(svc, tx, asked, circle)
+    deadlock = _find_own_deadlock(svc, tx, asked, deadlock)
     conflicts_ = _conflicts(tx, blockers)
     names = [located_resource.resource.name for located_resource in located]
     paths = [c["resource"] for c in conflicts_] or names
     quotes = excerpts(svc, [*names, *paths], " ".join(c["description"] for c in conflicts_))
     offered = None if other is None else _describe_offer(tx, other, agent)
     retry_after = _retry_after(svc, tx, blockers)
-    gives_way = circle is not None and circle.gives_way(agent)
-    if circle is not None and gives_way:
-        offered, step = None, circle.step  # one thing to do, and nothing beside it
+    gives_way = deadlock is not None and deadlock.must_give_way(agent)
+    if deadlock is not None and gives_way:
+        offered, step = None, deadlock.command  # one thing to do, and nothing beside it
     elif offered is not None:
         step = offered["command"]
     else:
         step = f"{'Wait, or ask' if acquisition else 'Try'} again in {retry_after:g} s."
     shown = _section(tx, agent, quotes)
     unlisted = max(0, len(_each_once(blockers.leases)) - CONFLICTS_MAX)
-    message = _message(asked, conflicts_, unlisted, shown, offered, circle,
+    message = _message(asked, conflicts_, unlisted, shown, offered, deadlock,
                        backlog=tx.last_number("task") > 0)
-    circles.tell(svc, tx, circle, agent, acquisition)
+    deadlocks.tell_recipient(svc, tx, deadlock, agent, acquisition)
     tx.record(_make_event(asked, names, conflicts_, offered, shown))
     held = _held(blockers)
     for part in svc.slices:
@@ -103,17 +103,18 @@ def locked(svc: Service, tx: Tx, asked: Unserved, blockers: Blockers, other: Off
         Code.DEADLOCK if gives_way else Code.LOCKED, message, next=step,
         conflicts=conflicts_, conflicts_unlisted=unlisted, excerpts=quotes, redirect=offered,
         retry_after_s=retry_after, queue_position=_position(tx, acquisition),
-        acquisition_id=acquisition, deadlock=circle.others(agent) if circle else [],
-        give_way=gives_way, victim=circle.victim if circle else None,
+        acquisition_id=acquisition, deadlock=deadlock.list_others(agent) if deadlock else [],
+        give_way=gives_way, victim=deadlock.victim if deadlock else None,
     )
 
 
-def _find_own_deadlock(svc: Service, tx: Tx, asked: Unserved, circle: Circle | None
-                     ) -> Circle | None:
-    if circle is not None and asked.acquisition is None and not circle.gives_way(asked.agent):
+def _find_own_deadlock(svc: Service, tx: Tx, asked: Unserved, deadlock: Deadlock | None
+                       ) -> Deadlock | None:
+    if (deadlock is not None and asked.acquisition is None
+            and not deadlock.must_give_way(asked.agent)):
         # An agent that is not queued for this ends its wait by itself, so nobody gives way to it.
-        return circles.in_line(svc, tx, asked.agent)
-    return circle
+        return deadlocks.find_queued_deadlock(svc, tx, asked.agent)
+    return deadlock
 
 
 def _describe_offer(tx: Tx, other: TaskRow, agent: str) -> dict[str, Any]:
@@ -208,7 +209,7 @@ def _conflicts(tx: Tx, blockers: Blockers) -> list[dict[str, Any]]:
 
 def _message(
     asked: Unserved, conflicts_: list[dict[str, Any]], unlisted: int, shown: Shown | None,
-    offered: dict[str, Any] | None, circle: Circle | None, *, backlog: bool,
+    offered: dict[str, Any] | None, deadlock: Deadlock | None, *, backlog: bool,
 ) -> str:
     agent, acquisition = asked.agent, asked.acquisition
     stands = "You are next in line."
@@ -219,9 +220,9 @@ def _message(
     if shown is not None:
         parts.append(f"See context archive section {shown.name}"
                      + (f":\n{block(shown.text)}\n" if shown.text else ", as shown before."))
-    if circle is not None:
-        parts.append(circles.describe(circle, agent))
-        if circle.gives_way(agent):
+    if deadlock is not None:
+        parts.append(deadlocks.describe(deadlock, agent))
+        if deadlock.must_give_way(agent):
             return _joined(parts)
     if offered:
         parts.append(f"Meanwhile take {quoted(offered['title'])}: "

@@ -15,7 +15,7 @@ from coordinator.kernel.core import Actor, Service, listed, ms, split_page
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.holders.families import family
 from coordinator.kernel.leasing import (
-    circles,
+    deadlocks,
     pending_unlocks,
     renamed_regions,
     since_asked,
@@ -112,7 +112,7 @@ def file(svc: Service, tx: Tx, actor: Actor, req: rq.RequestFile) -> rq.Unlock |
     ))
     row = pending_unlocks.find(tx, request)
     pending_unlocks.tell_holder(tx, row, theirs)
-    circles.look(svc, tx, req.agent)
+    deadlocks.look_for_deadlock(svc, tx, req.agent)
     unlock = pending_unlocks.reply(tx, row)
     if waits is not None:
         tx.effects.stays[waits.acquisition_id] = request

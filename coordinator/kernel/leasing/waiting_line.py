@@ -17,7 +17,7 @@ from typing import NamedTuple
 from coordinator.kernel import answered, blocked_steps, unserved
 from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.holders import agents, notices
-from coordinator.kernel.leasing import circles, pending_unlocks, redirect, since_asked
+from coordinator.kernel.leasing import deadlocks, pending_unlocks, redirect, since_asked
 from coordinator.kernel.leasing.blockers import Asking, Blockers, find_blockers
 from coordinator.kernel.leasing.grant import Agreed, Terms, check_looked, grant, had_already
 from coordinator.kernel.leasing.links import as_they_lead
@@ -164,7 +164,7 @@ def serve(svc: Service, tx: Tx, acquisition: str) -> bool:
     if blockers.blocked or blockers.closed:
         pending_unlocks.lost_its_holder(tx, acquisition)
         if len(wanted) > 1 and waited_for(tx, waiter.agent):
-            circles.look(svc, tx, waiter.agent)  # it may have been in another one besides
+            deadlocks.look_for_deadlock(svc, tx, waiter.agent)  # it may be in a second deadlock
         return False
     _give(svc, tx, waiter, wanted, blockers, _Handed())
     return True
@@ -353,13 +353,13 @@ def stop_holding(
         _give(svc, tx, waiter, wanted, blockers, _Handed())
         return None
     other = redirect.offer(svc, tx, waiter.agent)
-    circle = circles.find(svc, tx, waiter.agent, blockers, located, priority=waiter.priority,
-                          before=acquisition) if blockers.blocked else None
+    deadlock = deadlocks.find_deadlock(svc, tx, waiter.agent, blockers, located,
+        priority=waiter.priority, queued=acquisition) if blockers.blocked else None
     if last:
         _end_holding(tx, waiter, stay)
     asked = redirect.Unserved(
         waiter.agent, located, acquisition if stay or not last else None, waiter.task_id)
-    return redirect.locked(svc, tx, asked, blockers, other, circle)
+    return redirect.locked(svc, tx, asked, blockers, other, deadlock)
 
 
 def _end_holding(tx: Tx, waiter: WaiterRow, stay: bool) -> None:

@@ -34,7 +34,7 @@ WHY = {"others": "it needs {}, which others hold", "nobody": "it needs {}, which
        "itself": "it says that it needs {}, which it has itself"}
 
 #: How long (seconds) a finished task waits, at most, until the watcher has recorded all writes.
-HEAR_S = 0.5
+WATCHER_WAIT_S = 0.5
 
 
 def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed | Refusal:
@@ -324,9 +324,9 @@ def _hear_of_last_writes(svc: Service, tx: Tx, task: TaskRow) -> None:
         Unready: the watcher has not reported it yet.
     """
     row = tx.agent(str(task.claimed_by))
-    if row is not None and row.origin == "launch" and svc.hear is not None:
+    if row is not None and row.origin == "launch" and svc.wait_for_watcher is not None:
         tx.looked.after(f"what the last program of {task.task_id} has written",
-                        partial(svc.hear, HEAR_S, True))
+                        partial(svc.wait_for_watcher, WATCHER_WAIT_S, True))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.TaskFail) -> rq.Task:

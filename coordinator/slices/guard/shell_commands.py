@@ -47,8 +47,8 @@ NAMED_MAX = 12
 ASKED_MAX = 5
 #: Files and directories of its own that are looked at after a command.
 OWN_MAX = 50
-#: So long (seconds) it is waited, at most, until all is recorded that a command has done.
-HEAR_S = 0.5
+#: How long (seconds) a call waits until the watcher has recorded what its command has done.
+WATCHER_WAIT_S = 0.5
 #: The name of a content that nobody has read.
 UNKNOWN = "unknown"
 #: What has no bytes of its own.
@@ -263,10 +263,11 @@ def settle_own(svc: Service, tx: Tx, agent: str, heard: HookCall) -> None:
                 before[path] = last.hash, last.seen_at if row.lent_by else row.locked_at
             else:
                 before[path] = row.content_hash, row.locked_at
-    if svc.hear is not None:
+    if svc.wait_for_watcher is not None:
         # If a file is missing from its name, wait for what the kernel has yet to report.
         sure = _is_gone(svc, tx, agent, before)
-        tx.looked.after("what the command has done", partial(svc.hear, HEAR_S, sure))
+        tx.looked.after("what the command has done",
+                        partial(svc.wait_for_watcher, WATCHER_WAIT_S, sure))
     read_versions.note_command(tx, agent, own, before)
     if heard.output:
         read_versions.note_shown(tx, agent, [*own, *_named(svc, tx, heard, own)], heard.output)

@@ -1,13 +1,13 @@
-"""Leases that go from a session to its sub-agents and back.
+"""Leases that move between a session and its sub-agents, and leases of optimistic writes.
 
-A sub-agent is a holder of its own. What its parent has exactly is handed down to it for its writes,
-once nothing else is in the way and no edit of the parent's is in the middle of it; and goes back
-when the sub-agent commits or ends. What contains a file stays its parent's, for whom it writes.
+A sub-agent is a holder of its own. When it wants to write a file that its parent holds, the lease
+moves down to it, unless another holder or an unfinished edit of the parent blocks that. The lease
+moves up again when the sub-agent commits or ends. A lease of a directory or a glob stays with the
+parent. The sub-agent then writes in its parent's name.
 
-Writes of files that are shared optimistically: leased for the moment of the write alone.
-
-An agent's hook asks when the write is proposed. What the agent read may have been replaced by then:
-that write is lost, is counted, and leaves no lease, until it has happened too often in a row.
+A file under the optimistic strategy is leased for the moment of a write alone. If the file has
+changed since the agent read it, the write is lost: it is counted, and it leaves no lease. An agent
+that lost too often in a row keeps the lease.
 """
 
 from __future__ import annotations
@@ -30,110 +30,110 @@ from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located, file_scope
 
-#: What goes from a session to its sub-agent and back: leases on single files and their regions.
-PLAIN = frozenset({"file", "region"})
+#: Kinds of the leases that move between a session and its sub-agents.
+MOVING = frozenset({"file", "region"})
 
 
-def parent_of(tx: Tx, agent: str) -> str | None:
+def find_parent(tx: Tx, agent: str) -> str | None:
     """The parent of a sub-agent; None if it is none."""
     row = tx.agent(agent)
     return row.parent if row is not None else None
 
 
-def to_hand_down(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, list[LeaseRow]]:
-    """Who writes these files when a sub-agent wants to. It is the sub-agent, with its parent's
-    leases on them and on their regions, which are named; or it is the parent, if the parent holds
-    what contains them. The leases go over with the grant (`leases.acquire_located`), so a refusal
-    leaves them where they are."""
-    parent = parent_of(tx, agent)
+def choose_holder(tx: Tx, agent: str, located: Sequence[Located]) -> tuple[str, list[LeaseRow]]:
+    """The agent in whose name `agent` writes these files, and the parent's leases that move down to
+    it. A sub-agent writes in its parent's name if the parent holds a directory or a glob around the
+    files. The leases move with the grant (`leases.acquire_located`), so a refusal leaves them where
+    they are."""
+    parent = find_parent(tx, agent)
     if parent is None:
         return agent, []
-    exact: dict[int, LeaseRow] = {}
-    for located_resource in located:
-        for lease in leases_near(tx, located_resource.resource):
-            if (lease.locked_by == parent and lease.kind in PLAIN and lease.expires_at > tx.now
+    moving: dict[int, LeaseRow] = {}
+    for file in located:
+        for lease in leases_near(tx, file.resource):
+            if (lease.locked_by == parent and lease.kind in MOVING and lease.expires_at > tx.now
                     and overlaps(as_resource(lease.file_path, lease.kind, lease.scope),
-                                 located_resource.resource)):
-                exact[lease.fencing_token] = lease
-    held = {lease.scope for lease in exact.values()}
+                                 file.resource)):
+                moving[lease.fencing_token] = lease
+    held = {lease.scope for lease in moving.values()}
     for lease in tx.each(LeaseRow, "leases_of_holder", parent):
         if lease.kind in ("dir", "glob") and lease.expires_at > tx.now and any(
-            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), other_located.resource)
-            for other_located in located if other_located.resource.scope not in held
+            overlaps(as_resource(lease.file_path, lease.kind, lease.scope), file.resource)
+            for file in located if file.resource.scope not in held
         ):
             return parent, []
-    return agent, list(exact.values())
+    return agent, list(moving.values())
 
 
-def hand_up(tx: Tx, agent: str) -> None:
-    """A sub-agent's leases on files become its parent's. To write them again, they are handed down.
-    """
-    above = _parent(tx, agent)
-    if above is not None:
+def pass_leases_up(tx: Tx, agent: str) -> None:
+    """Pass a sub-agent's leases to its parent, whose process is about to commit. They move down
+    again when the sub-agent writes the files again."""
+    parent = _find_present_parent(tx, agent)
+    if parent is not None:
         for lease in tx.each(LeaseRow, "leases_of_holder", agent):
-            if lease.kind in PLAIN and lease.expires_at > tx.now:
-                grant.lend(tx, lease, above.agent)
+            if lease.kind in MOVING and lease.expires_at > tx.now:
+                grant.lend(tx, lease, parent.agent)
 
 
-def hand_back(tx: Tx, agent: str) -> None:
-    """A sub-agent ends: leases that it has of its parent, and those that belong to its parent's
-    task, go back to the parent."""
-    above = _parent(tx, agent)
-    if above is None:
+def give_leases_back(tx: Tx, agent: str) -> None:
+    """Give leases back to the parent of a sub-agent that ends: the leases that the parent lent, and
+    those that belong to a task."""
+    parent = _find_present_parent(tx, agent)
+    if parent is None:
         return
     for lease in tx.each(LeaseRow, "leases_of_holder", agent):
-        if (lease.expires_at > tx.now and lease.kind in PLAIN
-                and (lease.task_id is not None or lease.lent_by == above.agent)):
-            grant.hand_over(tx, lease, above.agent)
+        if (lease.expires_at > tx.now and lease.kind in MOVING
+                and (lease.task_id is not None or lease.lent_by == parent.agent)):
+            grant.hand_over(tx, lease, parent.agent)
 
 
-def _parent(tx: Tx, agent: str) -> AgentRow | None:
+def _find_present_parent(tx: Tx, agent: str) -> AgentRow | None:
     """The parent of a sub-agent, if it is still there."""
-    name = parent_of(tx, agent)
+    name = find_parent(tx, agent)
     row = tx.agent(name) if name is not None else None
     return row if row is not None and row.state != "gone" else None
 
 
-def lost(svc: Service, tx: Tx, agent: str, files: Sequence[Located], got: rq.Acquired,
-         refusal: Refusal) -> Refusal:
-    """A write of optimistic files came too late. It is counted, and its leases are free again. An
-    agent that has lost too often in a row keeps the lease until it has written."""
-    mine = [file for file in files if find_strategy(svc, file.resource) == "optimistic"]
-    if not mine:
+def count_lost_write(svc: Service, tx: Tx, agent: str, files: Sequence[Located],
+                     acquired: rq.Acquired, refusal: Refusal) -> Refusal:
+    """Count a refused write of optimistic files, and end the leases that it took. An agent that has
+    lost too often in a row keeps the leases until it has written. Returns what it is told."""
+    optimistic = [file for file in files if find_strategy(svc, file.resource) == "optimistic"]
+    if not optimistic:
         return refusal
-    most = 0
-    for located in mine:
-        asked = located.resource
+    losses = 0
+    for file in optimistic:
+        asked = file.resource
         tx.record(ev.WriteLost(agent=agent, resource=asked.name, scope=asked.scope,
-                               wasted_ms=lost_writes.wasted(tx, agent, located)))
-        most = max(most, lost_writes.in_a_row(tx, agent, asked))
-    if most < svc.settings.strategies.losses_max:
-        fresh = {lease.fencing_token for lease in got.leases if not lease.reentrant}
-        for row in _taken_for_writes(svc, tx, agent):
-            if row.fencing_token in fresh:
+                               wasted_ms=lost_writes.wasted(tx, agent, file)))
+        losses = max(losses, lost_writes.in_a_row(tx, agent, asked))
+    if losses < svc.settings.strategies.losses_max:
+        new = {lease.fencing_token for lease in acquired.leases if not lease.reentrant}
+        for row in _list_write_leases(svc, tx, agent):
+            if row.fencing_token in new:
                 grant.end(tx, row)
         return refusal
     return Refusal(
-        refusal.code, f"{refusal.message} You have lost {most} times in a row, so the lease is "
-        "yours now: nobody can write before you.", next=refusal.next, **refusal.facts, lost=most,
+        refusal.code, f"{refusal.message} You have lost {losses} times in a row, so the lease is "
+        "yours now: nobody can write before you.", next=refusal.next, **refusal.facts, lost=losses,
     )
 
 
-def over(svc: Service, tx: Tx, agent: str) -> None:
-    """The agent's write is over: what was leased for the moment of it alone is free again."""
+def end_write_leases(svc: Service, tx: Tx, agent: str) -> None:
+    """End the leases that the agent took for the moment of its write, which is over."""
     if not svc.settings.strategies.by_glob:
         return
-    rows = _taken_for_writes(svc, tx, agent)
+    rows = _list_write_leases(svc, tx, agent)
     for row in rows:
         grant.end(tx, row)
-    asked = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
-    files = {file_scope(resource.scope) for resource in asked}
+    written = [as_resource(row.file_path, row.kind, row.scope) for row in rows]
+    files = {file_scope(resource.scope) for resource in written}
     lost_writes.note_written(svc, tx, agent, [
         as_resource(lost.resource, "file", lost.scope)
         for lost in tx.each(LostWritesRow, "lost_by", agent) if lost.scope in files])
 
 
-def _taken_for_writes(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:
+def _list_write_leases(svc: Service, tx: Tx, agent: str) -> list[LeaseRow]:
     rows = tx.each(LeaseRow, "leases_of_holder", agent)
     return [row for row in rows if row.purpose.startswith(purposes.HOOK) and find_strategy(
         svc, as_resource(row.file_path, row.kind, row.scope)) == "optimistic"]

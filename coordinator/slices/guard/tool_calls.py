@@ -148,14 +148,14 @@ def _costs_little(heard: HookCall) -> bool:
 def _heed_before(svc: Service, tx: Tx, actor: Actor, heard: HookCall, heeded: Heeded,
                  around: Surroundings, *, writing: bool) -> None:
     """A call that is about to be made. `writing`: another edit of the agent is in the middle."""
-    patience, parent = around.patience, sub_agents.parent_of(tx, heeded.holder)
+    patience, parent = around.patience, sub_agents.find_parent(tx, heeded.holder)
     _before(_Proposal(
         svc, tx, actor, heard, heeded,
         max(patience.lease_s, patience.turn_s) if tx.present().turns else patience.lease_s,
         around.git_asks, patience.window_s, writing,
         frozenset() if parent is None or around.goes_on else around.edits(parent)))
     if heard.sub and not heeded.deny and _commits(heard):
-        sub_agents.hand_up(tx, heeded.holder)  # what commits is the process: its parent's
+        sub_agents.pass_leases_up(tx, heeded.holder)  # what commits is the process: its parent's
 
 
 def _heed_session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
@@ -166,8 +166,8 @@ def _heed_session(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookC
         agent = actor.agent or kept
         heeded.context = notice_delivery.welcome(tx, name, "" if agent else profile)
     elif heard.moment == "sub stop" and heard.sub:
-        sub_agents.hand_back(tx, name)
-        owner = sub_agents.parent_of(tx, name)
+        sub_agents.give_leases_back(tx, name)
+        owner = sub_agents.find_parent(tx, name)
         if owner is not None:
             kept_edits.hand_back(tx, name, owner)
         sessions.ended(svc, tx, actor, name, why="the sub-agent ended")
@@ -315,7 +315,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     if call is None:
         return
     if call.kind in ("write", "shell"):
-        sub_agents.over(svc, tx, heeded.holder)
+        sub_agents.end_write_leases(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
@@ -409,13 +409,13 @@ def take(
     if not wanted and not agreed:
         return None
     brief = strategies.for_the_write(svc, wanted)
-    agent, lent = sub_agents.to_hand_down(tx, heeded.holder, wanted)
+    agent, lent = sub_agents.choose_holder(tx, heeded.holder, wanted)
     request = rq.Acquire(
         agent=agent, resources=[located.resource.name for located in wanted], wait_s=wait_s,
         retry=_may_queue(tx, agent, wanted, asked),
         description=f"{tool[:180]} by its hook",
         ttl_s=svc.settings.leases.window_s if brief else None,
-        task=tasks.find_only_claim(tx, agent, sub_agents.parent_of(tx, agent)),
+        task=tasks.find_only_claim(tx, agent, sub_agents.find_parent(tx, agent)),
     )
     answer = _lease(proposal, request, wanted, lent, asked) if wanted else None
     if isinstance(answer, Refusal):
@@ -427,7 +427,7 @@ def take(
     write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
     stale = _check_versions(tx, agent, heeded, write, asked)
     if stale is not None and isinstance(answer, rq.Acquired):
-        return sub_agents.lost(svc, tx, agent, located, answer, stale)
+        return sub_agents.count_lost_write(svc, tx, agent, located, answer, stale)
     return stale
 
 

@@ -106,7 +106,7 @@ def wait_for_parent(svc: Service, tx: Tx, actor: Actor, agent: str, located: Seq
     Raises:
         Unready: the file was not looked at.
     """
-    parent = sub_agents.parent_of(tx, agent)
+    parent = sub_agents.find_parent(tx, agent)
     busy = sorted((other_located for other_located in located if other_located.resource.name
                    in edits),
                   key=lambda located: located.resource.name)

@@ -1,10 +1,10 @@
 """Changes of keys that a single owner applies, one by one.
 
-Whoever wants a change asks for it; it is on disk before that is answered. The owner of a key is
-whoever holds an exclusive lease on it, or on a key that it continues: so there is one, it ends with
-its session, and its fencing token tells a late one. It is given one change at a time, applies it to
-the value it was shown, and answers once: the value and the end of the change are one transaction,
-so that however often a change is given, it takes effect once.
+Any agent may ask for a change, and gets its answer when the change is on disk. The owner of a key
+holds an exclusive lease on the key, or on a key that it continues. So a key has at most one owner.
+The owner's right ends with its session, and its fencing token exposes a late owner. The owner is
+given one change at a time, applies it to the value that it was shown, and answers once. One
+transaction records the value and closes the change, so a change that is given twice applies once.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Resource, ancestors
 from coordinator.words.texts import quoted
 
-#: Changes that are followed to see whether owners wait for each other.
-FOLLOWED_MAX = 200
+#: Owners that are followed to see whether owners wait for each other.
+OWNERS_MAX = 200
 
 
 class ChangeQueue(RetryQueue[ChangeRow]):
@@ -75,11 +75,11 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     limits = svc.settings.state
     if not 1 <= req.attempts_max <= 100:
         raise Refusal(Code.INVALID, "`attempts_max` must be between 1 and 100. Nothing was asked.")
-    here, all_ = (int(tx.value(*asked) or 0) for asked in (
-        ("changes_open_at", key.scope), ("changes_open",)))
-    if here >= limits.changes_of_key_max or all_ >= limits.changes_max:
+    of_key = int(tx.value("changes_open_at", key.scope) or 0)
+    of_all = int(tx.value("changes_open") or 0)
+    if of_key >= limits.changes_of_key_max or of_all >= limits.changes_max:
         raise Refusal(
-            Code.LIMIT, f"{here} changes of {key.name} wait to be applied, {all_} of all keys; "
+            Code.LIMIT, f"{of_key} changes of {key.name} wait to be applied, {of_all} of all keys; "
             f"{limits.changes_of_key_max} and {limits.changes_max} are the most. Nothing was "
             "asked.", next=f"`coord state changes {key.name}` lists them; see that it has an "
             "owner.",
@@ -87,7 +87,7 @@ def add(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeAdd) -> rq.Change:
     during = CHANGES.find(tx, req.during) if req.during is not None else None
     asking = agents.may_act(tx, actor, req.agent)
     if during is not None:
-        _check_no_circle(tx, key, during, req.agent)
+        _check_no_deadlock(tx, key, during, req.agent)
     agents.noted(tx, req.agent, asking)
     n = tx.number("change")
     change = f"{CHANGES.prefix}{n}"
@@ -114,7 +114,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
     begun = tx.each(ChangeRow, "changes_given", key.scope, key.scope + ABOVE)
     again: ChangeRow | None = None
     for change in begun:
-        if change.given_to != req.agent:  # its lease ended, so its answer counts no more
+        if change.given_to != req.agent:  # its lease has ended, so its answer would be late
             CHANGES.fail(svc, tx, change, f"{change.given_to} is not the owner any more")
         elif change.attempts >= change.attempts_max or again is not None:
             CHANGES.fail(svc, tx, change, f"{req.agent} began it and did not finish")
@@ -138,24 +138,24 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeNext) -> rq.Chan
 
 def done(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeDone) -> rq.Change:
     """See `requests.ChangeDone`."""
-    row = _given(tx, actor, req.agent, req.change, req.attempt)
+    row = _find_given(tx, actor, req.agent, req.change, req.attempt)
     key = values.key_of(row.key)
     text = json_values.check_json(svc, req.value, "value")
     lease = _check_owner(tx, key, req.agent)
     before = values.newest(tx, key.scope)
     values.check_room(svc, tx, before)
     agents.acting(tx, actor, req.agent)
-    made = values.record(svc, tx, key, before, text, values.Writer(
+    value = values.record(svc, tx, key, before, text, values.Writer(
         req.agent, lease.fencing_token, row.change_id))
-    CHANGES.move(tx, row, "apply", agent=req.agent, version=made.version)
+    CHANGES.move(tx, row, "apply", agent=req.agent, version=value.version)
     notices.post(tx, row.asked_by, "change", f"{row.change_id} was applied: {row.key} is at "
-                 f"version {made.version}.", change=row.change_id, key=row.key)
+                 f"version {value.version}.", change=row.change_id, key=row.key)
     return make_reply(tx, CHANGES.find(tx, row.change_id))
 
 
 def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
     """See `requests.ChangeFail`."""
-    row = _given(tx, actor, req.agent, req.change, req.attempt)
+    row = _find_given(tx, actor, req.agent, req.change, req.attempt)
     agents.acting(tx, actor, req.agent)
     if req.refuse:
         CHANGES.move(tx, row, "refuse", agent=req.agent, why=req.why)
@@ -167,12 +167,12 @@ def fail(svc: Service, tx: Tx, actor: Actor, req: rq.ChangeFail) -> rq.Change:
 
 
 def show(svc: Service, view: View, actor: Actor, req: rq.ChangeShow) -> rq.Change:
-    """See `requests.ChangeShow`: how it is now. Whoever serves it waits."""
+    """See `requests.ChangeShow`. Returns the present state; the caller waits for the end."""
     return make_reply(view, CHANGES.find(view, req.change))
 
 
 def is_closed(change: rq.Change) -> bool:
-    """Whether nothing happens to it any more, unless a person acts."""
+    """Whether the change is closed: only a person can do more with it."""
     return change.state in rule.CLOSED
 
 
@@ -188,7 +188,7 @@ def listing(svc: Service, view: View, actor: Actor, req: rq.Changes) -> rq.Chang
 
 
 def make_reply(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
-    """A change as it is told."""
+    """The reply about a change. `wanted`: with the wanted value."""
     text = view.blob(row.content) if wanted else None
     return rq.Change(
         change=row.change_id, key=row.key, state=row.state, asked_by=row.asked_by,
@@ -202,8 +202,8 @@ def make_reply(view: View, row: ChangeRow, *, wanted: bool = True) -> rq.Change:
 # ------------------------------------------------------------ parts
 
 
-def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> ChangeRow:
-    """The change that this agent is at, in this attempt.
+def _find_given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> ChangeRow:
+    """The change that was given to this agent, in this attempt.
 
     Raises:
         Refusal: NOT_HOLDER, BAD_TRANSITION, STALE_TOKEN.
@@ -221,8 +221,8 @@ def _given(tx: Tx, actor: Actor, agent: str, change: str, attempt: int) -> Chang
             Code.NOT_HOLDER, f"{row.change_id} is given to {row.given_to}, not to {agent}; nothing "
             "was written.", holder=row.given_to,
         )
-    asked = f"`coord state next {row.key} --agent {agent}` gives"
-    CHANGES.check_attempt(row, attempt, begin=f"{asked} it.", go_on=f"{asked} the next.")
+    command = f"`coord state next {row.key} --agent {agent}` gives"
+    CHANGES.check_attempt(row, attempt, begin=f"{command} it.", go_on=f"{command} the next.")
     return row
 
 
@@ -242,41 +242,41 @@ def _check_owner(view: View, key: Resource, agent: str) -> LeaseRow:
     return lease
 
 
-def _owner_of(view: View, scope: str) -> str | None:
-    """Who holds an exclusive lease on a key, or on one that it continues."""
-    for text in (scope, *reversed(ancestors(scope))):
-        for row in view.each(LeaseRow, "leases_at_scope", text):
+def _find_owner(view: View, scope: str) -> str | None:
+    """The agent with an exclusive lease on a key, or on a key that it continues."""
+    for place in (scope, *reversed(ancestors(scope))):
+        for row in view.each(LeaseRow, "leases_at_scope", place):
             if row.mode == "exclusive" and row.expires_at > view.now:
                 return row.locked_by
     return None
 
 
-def _check_no_circle(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> None:
-    """Owners that ask each other in the course of their changes must not end up waiting for
-    themselves: followed from the owner that would have to apply this one, through the changes that
-    are asked for in the course of what each owner is at.
+def _check_no_deadlock(tx: Tx, key: Resource, during: ChangeRow, agent: str) -> None:
+    """Refuse a change of `key` that would make the owners of keys wait for each other. `during` is
+    the change that `agent` applies while it asks. The search begins at the owner of `key` and
+    follows the changes that each owner has asked for while it applies another.
 
     Raises:
         Refusal: DEADLOCK.
     """
-    todo, met = [(key.scope, key.name)], dict[str, str]()
-    while todo and len(met) < FOLLOWED_MAX:
+    todo, keys_by_owner = [(key.scope, key.name)], dict[str, str]()
+    while todo and len(keys_by_owner) < OWNERS_MAX:
         scope, name = todo.pop()
-        owner = _owner_of(tx, scope)
-        if owner is None or owner in met:
+        owner = _find_owner(tx, scope)
+        if owner is None or owner in keys_by_owner:
             continue
-        met[owner] = name
+        keys_by_owner[owner] = name
         for row in tx.each(ChangeRow, "changes_given", "k/", "k/" + ABOVE):
             if row.given_to != owner:
                 continue
             if row.change_id == during.change_id:
-                way = " -> ".join([during.key, *met.values()])
+                keys = [during.key, *keys_by_owner.values()]
                 raise Refusal(
                     Code.DEADLOCK, f"{during.change_id} of {during.key} would wait for itself: the "
                     f"owner of {key.name} cannot apply this before {agent} is done with "
-                    f"{during.change_id} ({way}). Nothing was asked.",
+                    f"{during.change_id} ({' -> '.join(keys)}). Nothing was asked.",
                     next="Ask for it after that, without `during`, or put both under one owner.",
-                    circle=[during.key, *met.values()],
+                    circle=keys,
                 )
             todo += [(child.scope, child.key)
                      for child in tx.each(ChangeRow, "changes_during", row.change_id)]

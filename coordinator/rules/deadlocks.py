@@ -21,17 +21,17 @@ from coordinator.words.clock import from_iso
 class Member:
     """A member of a deadlock, which holds what another member waits for.
 
-    `priority`: of its work. `began`: when it began that work (ISO text). `told`: it was told to
-    give way, and the agent for which it should still waits for it.
+    `priority`: of its work. `began`: when it began that work (ISO text). `was_told`: it was told to
+    give way, and the agent for whose sake it should still waits for it.
     """
 
     agent: str
     priority: int
     began: str
-    told: bool = False
+    was_told: bool = False
 
 
-def members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
+def find_members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
     """The members of a deadlock with `name`: all that it waits for, directly or through others, and
     that wait for it in the same way. It is among them; empty if there is no deadlock.
 
@@ -42,18 +42,18 @@ def members(waits_for: Mapping[str, Iterable[str]], name: str) -> set[str]:
     for waiter, others in waits_for.items():
         for other in others:
             waited_on.setdefault(other, []).append(waiter)
-    matches: set[str] = set()
+    members: set[str] = set()
     todo = [name]
     while todo:
         for waiter in waited_on.get(todo.pop(), ()):
-            if waiter not in matches:
-                matches.add(waiter)
+            if waiter not in members:
+                members.add(waiter)
                 todo.append(waiter)
-    return matches if len(matches) > 1 else set()
+    return members if len(members) > 1 else set()
 
 
-def gives_way(circle: Iterable[Member]) -> str:
+def choose_member(members: Iterable[Member]) -> str:
     """The member of a deadlock that gives its work back, so that the others continue."""
-    return min(circle,
-               key=lambda member: (not member.told, member.priority, -from_iso(member.began),
+    return min(members,
+               key=lambda member: (not member.was_told, member.priority, -from_iso(member.began),
                                    member.agent)).agent
