@@ -10,7 +10,7 @@ from coordinator.commands.shell import Asking, Shell, ask
 from coordinator.commands.signatures import AsJson, Option, Quiet, Short, command, declare_group
 from coordinator.words import requests as rq
 
-declare_group("agents", "Registered agents, and the agent CLIs coord knows.")
+declare_group("agents", "Registered agents, and the agent CLIs coord knows.", "list profiles")
 
 
 @command("agents")
