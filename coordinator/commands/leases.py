@@ -97,19 +97,22 @@ def unlock(
             next="`coord locks` lists what is held; `coord unlock RESOURCE…` releases it.",
         )
     who = yield from shell.acting(agent)
-    acquisitions = [acquisition]
+    requests = [rq.Release(agent=who, resources=resources or [], acquisition_id=acquisition,
+                           force=force, cwd=shell.cwd)]
     if everything:
-        held = yield from ask(rq.Locks(agent=who))
-        acquisitions = list(dict.fromkeys(lease.acquisition_id for lease in held.items))
+        # By name in each working tree: an acquisition can be shared with a sub-agent.
+        held = (yield from ask(rq.Locks(agent=who))).items
+        requests = [rq.Release(agent=who, cwd=tree, resources=[
+            lease.resource for lease in held if lease.worktree == tree and lease.locked_by == who])
+            for tree in dict.fromkeys(lease.worktree for lease in held)]
     done = rq.Released(released=[])
-    for each in acquisitions:
-        part = yield from ask(rq.Release(agent=who, resources=resources or [], acquisition_id=each,
-                                         force=force, cwd=shell.cwd))
+    for request in requests:
+        part = yield from ask(request)
         done = rq.Released([*done.released, *part.released], [*done.reviews, *part.reviews])
     if as_json:
         shell.json(done)
         return
-    if not acquisitions:
+    if not requests:
         shell.say(f"{who} holds nothing.")
     for line in dict.fromkeys(f"released {lease.resource} ({lease.locked_by})"
                               for lease in done.released):
