@@ -105,7 +105,7 @@ def test_a_stranger_keeps_its_port_and_is_named(repo: Repo) -> None:
     assert repo.coord("env", "port", "--agent", "bob").stdout == f"export PORT={first}\n"
     assert repo.coord("env", "--release", "--agent", "ann").stdout == "unset PORT\n"
     assert repo.coord("env", "--agent", "ann").stdout == ""
-    shell = subprocess.run(["sh", "-c", f'eval "$({sys.executable} -m coordinator.cli.main env port --agent cid)"; '
+    shell = subprocess.run(["sh", "-c", f'eval "$("{sys.executable}" -m coordinator.cli.main env port --agent cid)"; '
                             'echo "$PORT"'], cwd=repo.root, capture_output=True, text=True, check=False)
     assert shell.stdout == f"{second}\n", shell.stderr
 
