@@ -94,6 +94,8 @@ ask() {
     if [ "$sub" = commit ]; then
         if ! hooked && nobodys "$@"; then return; fi
         if [ -x @PYTHON@ ]; then exec @PYTHON@ -P -m coordinator.git_guard commit "$real" "$@"; fi
+    elif [ "$sub" = apply ] && [ -x @PYTHON@ ]; then
+        exec @PYTHON@ -P -m coordinator.git_guard apply "$real" "$@"  # it may read its patch once
     elif nobodys "$@"; then return; fi
     @PYTHON@ -P -m coordinator.git_guard turn "$real" "$$" "$@"
     case $? in

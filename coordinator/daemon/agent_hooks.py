@@ -98,7 +98,7 @@ class AgentHooks:
     """Serves the hooks of all agents. Used in the loop's thread only."""
 
     def __init__(self, router: RequestRouter, own: CoordCommand,
-                 processes: SessionProcesses, git_asks: Callable[[str | None], bool],
+                 processes: SessionProcesses, git_asks: Callable[[str], bool],
                  rests: Callable[[str, bool], None], unjoined: UnjoinedCommands,
                  unguarded: Callable[[], dict[str, str]]) -> None:
         self._router = router
@@ -110,6 +110,8 @@ class AgentHooks:
         self._own = own
         #: The calls of agents that run, or have just ended.
         self.calls = RunningCalls()
+        #: Whether a git process of an agent has the turn.
+        self.git_runs: Callable[[str], bool] = lambda agent: False
         #: Agents whose commands cannot write what others hold.
         self.confined: Callable[[], list[str]] = list
         self.comparison = CommandComparison(router, self.calls)
@@ -172,6 +174,8 @@ class AgentHooks:
         sentences: dict[str, list[str]] = {}
         kept = (heard.moment == "session" and token is None and has_prefix(caller)
                 and self._router.service.settings.hooks.confine)
+        is_command = heard.call is not None and heard.call.kind == "shell"
+        joins = heard.moment == "before" and is_command and has_prefix(caller)
 
         def job(tx: Tx) -> Any:
             service = self._router.service
@@ -179,7 +183,8 @@ class AgentHooks:
             actor = who(tx, token)
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
-                git_asks=self._git_asks(actor.agent),
+                git_asks=lambda agent: (token is not None or joins) and self._git_asks(agent),
+                git_runs=self.git_runs,
                 broken=[text for sentence in sentences.values() for text in sentence],
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,

@@ -180,7 +180,7 @@ class Daemon:
             lambda: self._keeping)
         self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget,
                                            partial(program_name, root=self.state.root))
-        self._gits = GitProcesses(self._loop, self.router, self._agent_of)
+        self._gits = GitProcesses(self._loop, self.router, self._agent_of, self.state.commits)
         self._alive.add(self.namespaces.agents)
         self._alive.add(self._processes.agents)
         self._writer.spread = self.namespaces.spread
@@ -216,6 +216,10 @@ class Daemon:
             if floor > given:
                 self._write(partial(errands.raised, fencing=floor))
 
+    def _git_asks(self, agent: str) -> bool:
+        """Whether git asks in the sessions of this agent, and its commands run there."""
+        return not self._unjoined.is_apart(agent) and self.namespaces.git_asks(agent)
+
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
         try:
@@ -231,13 +235,14 @@ class Daemon:
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything expires
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
-                           self.namespaces.git_asks, self._alive.rests, self._unjoined,
+                           self._git_asks, self._alive.rests, self._unjoined,
                            partial(intact.unguarded, self.state, Path.home()))
         self._heard = guard.heard
         self._keeping = guard.keeping
         self._gits.on_end = guard.comparison.git_had_its_turn
         guard.git.note_commit = self._gits.note_commit
         guard.git.find_committer = self._gits.find_committer
+        guard.git_runs = self._gits.runs
         await self.namespaces.resume()
         self.router.resume()  # what that ends may free something, and be granted
         self._wiring.open()

@@ -20,17 +20,19 @@ import logging
 import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.daemon.running_calls import ObservationFile
 from coordinator.kernel.core import Actor, Service, listed
 from coordinator.kernel.use_cases import Steps, look_and_write
 from coordinator.rules import git_listings
 from coordinator.slices.guard import git_turns
-from coordinator.store.ledger import Job, Tx
+from coordinator.store.ledger import Job, Tx, View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -38,7 +40,7 @@ log = logging.getLogger("coord.git")
 #: The codes of an answer: nobody else holds a file of it, or the full check has to decide.
 FREE, RUN_CHECK = 0, 20
 #: How many commits are remembered, to know whose commit a command would replace.
-COMMITS_MAX = 10_000
+COMMITS_MAX = 1_000
 #: Files of one question.
 FILES_MAX = 500
 #: Command -> reader of git's list; and the exit codes after which the list is complete. 1 means
@@ -127,16 +129,19 @@ class GitProcesses:
 
     Args:
         agent_of: gives the agent in whose session a process is; None if it is in none of them.
+        commits: the file that lists who committed on top of what, and when.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, router: RequestRouter,
-                 agent_of: Callable[[int], str | None]) -> None:
+                 agent_of: Callable[[int], str | None], commits: Path) -> None:
         self._loop = loop
         self._router = router
         self._agent_of = agent_of
         #: Descriptor of a git process -> its agent.
         self._running: dict[int, str] = {}
-        self._commits: dict[str, str] = {}
+        self._file = ObservationFile(commits, "the makers of commits")
+        #: Parent -> the agent that committed on top of it last, and when (UTC).
+        self._commits = self._file.read(dict[str, tuple[str, str]]) or {}
         #: Called when a git process has ended.
         self.on_end: Callable[[], None] = lambda: None
 
@@ -170,23 +175,35 @@ class GitProcesses:
         return taken
 
     def note_commit(self, parent: str, agent: str) -> None:
-        """Note in memory that an agent is about to commit on top of this commit."""
+        """Note that an agent is about to commit on top of this commit; empty: a person is."""
         self._commits.pop(parent, None)
         if agent:
-            self._commits[parent] = agent
+            self._commits[parent] = agent, self._router.now()
         if len(self._commits) > COMMITS_MAX:
             del self._commits[next(iter(self._commits))]
+        self._file.write(self._commits)
 
     def find_committer(self, parent: str) -> str | None:
         """The agent that committed on top of this commit last, if that is known."""
-        return self._commits.get(parent)
+        return self._commits.get(parent, (None, ""))[0]
+
+    def runs(self, agent: str) -> bool:
+        """Whether a git process of this agent has the turn."""
+        return agent in self._running.values()
 
     def _find_replaced(self, agent: str, req: rq.GitTurn) -> Refusal | None:
-        """The refusal of a command that takes another present agent's commit out of the branch."""
-        others = {other for parent in req.replaces
-                  if (other := self._commits.get(parent, agent)) != agent}
-        present = self._router.look(lambda view: sorted(
-            other for other in others if (row := view.agent(other)) and row.state != "gone"))
+        """The refusal of a command that takes another agent's commit out of the branch. An agent
+        that began after the commit was made, and whose maker is gone, knows whose it is."""
+        made = {maker: made_at for parent in req.replaces
+                for maker, made_at in [self._commits.get(parent, (agent, ""))] if maker != agent}
+
+        def list_makers(view: View) -> list[str]:
+            asker = view.agent(agent)
+            return sorted(maker for maker, made_at in made.items() if (
+                (row := view.agent(maker)) is not None and row.state != "gone")
+                or (asker is not None and asker.registered_at <= made_at))
+
+        present = self._router.look(list_makers)
         if not isinstance(present, list) or not present:
             return None
         return Refusal(

@@ -169,6 +169,10 @@ class UnjoinedCommands:
             self._tell(agent, "Your shell commands run in a sandbox that coord may not enter, so "
                        f"they are not kept from what others hold. {_FOUND}")
 
+    def is_apart(self, agent: str) -> bool:
+        """Whether the last command of this agent did not join."""
+        return self._apart[agent] > 0
+
     def gone(self, agent: str) -> None:
         """Forget an agent whose session has ended."""
         self._joined.pop(agent, None)

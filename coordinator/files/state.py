@@ -147,6 +147,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "processes"
 
     @property
+    def commits(self) -> Path:
+        """Tells which agent made which commit."""
+        return self.path / "commits"
+
+    @property
     def calls(self) -> Path:
         """Tells which calls of agents' tools run."""
         return self.path / "calls"

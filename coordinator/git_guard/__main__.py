@@ -1,7 +1,7 @@
 """`python -P -m coordinator.git_guard pre-commit|pre-push …`: the program of git's hooks.
 
-`turn` answers the script before git in agents' sessions (turn.py), and `commit` commits. The
-program is light to start.
+`turn` answers the script before git in agents' sessions (turn.py); `commit` commits, and `apply`
+applies a patch. The program is light to start.
 
 Exit code 0 lets git continue, and 1 stops it with the reason on standard error. If nobody can tell,
 it stops with a message, and a person continues with COORD_GUARD=off. If the coordinator is another
@@ -26,8 +26,9 @@ from coordinator.words.texts import harmless
 def main(arguments: list[str]) -> int:
     """The hook's exit code."""
     hook, rest = (arguments or [""])[0], arguments[1:]
-    if hook in ("turn", "commit"):
-        return turn.main(rest) if hook == "turn" else turn.commit(rest)
+    before_git = {"turn": turn.main, "commit": turn.commit, "apply": turn.apply}.get(hook)
+    if before_git is not None:
+        return before_git(rest)
     push_lines = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""
     judge = top = None
     try:

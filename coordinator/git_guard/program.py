@@ -24,9 +24,10 @@ class Program:
         """Return the same git and options with another environment."""
         return Program(self.path, self.options, environment)
 
-    def says(self, *words: str, ended: tuple[int, ...] = (0,)) -> bytes | None:
-        """Return what git prints, or None unless git ends with one of the codes in `ended`."""
-        result = self._run_git(words, None)
+    def says(self, *words: str, ended: tuple[int, ...] = (0,), data: bytes = b"") -> bytes | None:
+        """Run git with `data` as its input, and return what git prints, or None unless git ends
+        with one of the codes in `ended`."""
+        result = self._run_git(words, data)
         return result.stdout if result is not None and result.returncode in ended else None
 
     def must(self, *words: str, data: bytes | None = None) -> bytes:

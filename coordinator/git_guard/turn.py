@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -34,6 +36,8 @@ from coordinator.words.texts import harmless
 T = TypeVar("T")
 #: Exit codes: it may run; it may, and has the turn; it may not.
 RUN, HAS_TURN, STOP = 0, 10, 1
+#: Names the process of the git that has the turn, for the gits that it calls.
+TURN = "COORD_GIT_TURN"
 #: How often (seconds) to ask again while others are at work.
 AGAIN_S = 0.25
 #: How many commits that a command replaces are asked about.
@@ -67,9 +71,33 @@ def commit(arguments: Sequence[str]) -> int:
     if code is not None:
         return code
     git, rest, _ = _called(real, words)
+    _become(git, rest, words)
+
+
+def apply(arguments: Sequence[str]) -> int:
+    """REAL WORD…: apply this patch, if it may happen; git's exit code. What comes through a pipe is
+    read once, judged, and then given to git."""
+    real, *words = arguments
+    git, rest, _ = _called(real, words)
+    if git_objects.reads_patch(rest):
+        with tempfile.TemporaryFile() as spool:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
+            spool.flush()
+            os.dup2(spool.fileno(), sys.stdin.fileno())
+            os.lseek(sys.stdin.fileno(), 0, os.SEEK_SET)
+    code = _answered(lambda: _judged(real, os.getpid(), words), lambda: _unasked(real, words))
+    if code not in (RUN, HAS_TURN):
+        return code
+    if code == HAS_TURN:
+        os.environ[TURN] = str(os.getpid())
+    return _become(git, rest, words)
+
+
+def _become(git: Program, rest: list[str], words: list[str]) -> NoReturn:
+    """Become the real git once no other git of a session uses this index."""
     if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
         _git_queue.enter(own, rest[0])
-    _git_queue.become(real, words)
+    _git_queue.become(git.path, words)
     raise AssertionError("it has become git")
 
 
@@ -234,18 +262,30 @@ def _list_patched(git: Program, rest: list[str]) -> list[str] | None:
     """The files that a patch, or an entry of git's list of stashes, changes; None where it is
     neither, or git cannot tell."""
     if (stash := git_objects.used_stash(rest)) is not None:
+        if not git.line("rev-parse", "-q", "--verify", f"{stash}^{{commit}}"):
+            return []  # git says that there is none
         listed = git.says("stash", "show", "--name-only", "--no-renames", "-z",
                           "--include-untracked", stash)
+        if listed and "drop" in rest:  # of what the working tree has, too, nothing is lost
+            lost = git.names("diff", "--name-only", "--no-renames", "-z", stash)
+            return [name for name in os.fsdecode(listed).split("\0") if name in lost]
     elif (telling := git_objects.applied_patch(rest)) is not None:
-        summary = git.says(*telling[:1], "--summary", *telling[1:])
+        patch = _read_patch() if git_objects.reads_patch(rest) else b""
+        summary = git.says(*telling[:1], "--summary", *telling[1:], data=patch)
         if summary is None or any(line.startswith((b" rename", b" copy"))
                                   for line in summary.splitlines()):
             return None
-        listed = git.says(*telling[:1], "--numstat", "-z", *telling[1:])
+        listed = git.says(*telling[:1], "--numstat", "-z", *telling[1:], data=patch)
         listed = listed and b"\0".join(line.split(b"\t", 2)[-1] for line in listed.split(b"\0"))
     else:
         return None
     return None if not listed else [os.fsdecode(name) for name in listed.split(b"\0") if name]
+
+
+def _read_patch() -> bytes:
+    """The patch in the file that `apply` has put in the place of a pipe."""
+    size = os.fstat(sys.stdin.fileno()).st_size
+    return os.pread(sys.stdin.fileno(), size, 0)
 
 
 def _judge_files(check: CommitCheck, files: list[str], name: str) -> int:
@@ -261,7 +301,7 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     """
     named = git_commands.written("stash", rest[1:])
     if not named:
-        return RUN  # it lists, or shows
+        return HAS_TURN  # it lists, shows, or only writes objects, with an index of its own
     taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
     if any(map(_with_untracked, rest[1:rest.index("--")])):
         taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
@@ -446,7 +486,8 @@ def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:
                 client.call(request)
             return
         except Refusal as refusal:
-            if refusal.code not in HELD or time.monotonic() - began >= patience:
+            if refusal.code not in HELD or refusal.facts.get("idle") or (
+                    time.monotonic() - began >= patience):
                 raise
             if not is_said:
                 sys.stderr.write(f"coord: waiting up to {patience:g} s for a quiet moment…\n")

@@ -49,12 +49,16 @@ def kept_commit(rest: Sequence[str]) -> str | None:
 
 
 def applied_patch(rest: Sequence[str]) -> list[str] | None:
-    """The `git apply` that tells which files this one would change; None where it is none, or its
-    patch can be read only once."""
-    plain, flags = split_words("apply", rest[1:])
-    if rest[:1] != ["apply"] or not changes_files(flags) or not plain or "-" in plain:
+    """The `git apply` that tells which files this one would change; None where it is none."""
+    if rest[:1] != ["apply"] or not changes_files(split_words("apply", rest[1:])[1]):
         return None
     return [word for word in rest if word not in ("--apply", "-v", "--verbose")]
+
+
+def reads_patch(rest: Sequence[str]) -> bool:
+    """Whether this `git apply` reads a patch from its input."""
+    plain = split_words("apply", rest[1:])[0]
+    return rest[:1] == ["apply"] and (not plain or "-" in plain)
 
 
 def used_stash(rest: Sequence[str]) -> str | None:

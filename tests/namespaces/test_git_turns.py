@@ -452,11 +452,15 @@ def test_a_commit_of_another_is_not_replaced(repo: Stand) -> None:
     assert bob.does("echo 4 > b.py; git add b.py; git commit -qm his -- b.py && git commit -q --amend -m 'his own' && git reset -q --soft HEAD~1 && git commit -qm again -- b.py") == 0, bob.said
     assert repo.run("git", "log", "--format=%s", "-3").stdout.split("\n")[:2] == ["again", "better"]
     assert repo.run("git", "commit", "-q", "--amend", "-m", "a person").returncode == 0
-    # What has left defends nothing.
+    # The commit of an agent that has left is kept from who was here when it was made, and believes it to be its own.
     assert bob.does("git commit -q --amend -m 'once more'") == 0
     assert ann.ends() == 0
     repo.run("git", "reset", "-q", "--soft", "HEAD~1")
-    assert bob.does("(git commit -q --amend -m 'taken over') 2>&1") == 0, bob.said
+    repo.coord("down")
+    repo.coord("up")
+    assert bob.does("(git commit -q --amend -m 'taken over') 2>&1") != 0 and "would replace a commit of" in "\n".join(bob.said), bob.said
+    carl = repo.agent()
+    assert carl.does("(git commit -q --amend -m 'taken over') 2>&1") == 0, carl.said
 
 
 @ONCE
@@ -464,6 +468,10 @@ def test_a_patch_and_a_stash_are_judged_by_their_files(repo: Stand) -> None:
     """One's own just work while another holds a file; a patch of hers is refused before anything is touched."""
     agent = repo.agent()
     repo.write("sub/x", "x\n")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    agent.does("(git stash drop; git stash pop) 2>&1")  # there is none
+    assert "No stash entries found." in "\n".join(agent.said) and "ann" not in "\n".join(agent.said), agent.said
+    repo.coord("unlock", "a.py", "--agent", "ann")
     for command in ("git add sub; git commit -qm x -- sub", "echo 2 >> b.py; git diff -- b.py > .git/mine.diff; git checkout -q -- b.py",
                     "echo 2 >> a.py; git diff -- a.py > .git/hers.diff; cat .git/mine.diff .git/hers.diff > .git/both.diff; git checkout -q -- a.py",
                     "echo 3 > a.py; git stash push -q -- a.py", "git mv b.py moved.py; git diff --cached -M > .git/rename.diff; git mv moved.py b.py"):
@@ -471,12 +479,20 @@ def test_a_patch_and_a_stash_are_judged_by_their_files(repo: Stand) -> None:
     repo.coord("lock", "a.py", "--agent", "ann")
     for command in ("git apply .git/mine.diff && git apply -R .git/mine.diff", "git apply --include=b.py .git/both.diff && git apply -R --exclude=a.py .git/both.diff",
                     "cd sub && git apply --directory=. ../.git/mine.diff; cd ..; git checkout -q -- b.py", "git apply --index .git/mine.diff && git reset -q -- b.py && git checkout -q -- b.py",
-                    "git -C . apply -3 .git/mine.diff && git restore -SW b.py",
+                    "git -C . apply -3 .git/mine.diff && git restore -SW b.py", "git apply < .git/mine.diff && cat .git/mine.diff | git apply -R",
+                    "echo 2 >> b.py; git diff -- b.py | git apply -R && git diff --quiet -- b.py", "cat .git/both.diff | git -c core.x=1 apply --include=b.py - && git checkout -q -- b.py",
                     "echo s >> b.py; git stash push -q -- b.py && git stash pop -q && git stash push -q -- b.py && git stash apply -q && git stash drop -q && git checkout -q -- b.py",
+                    "echo s >> b.py; git add b.py; git stash store -m mine $(git stash create) && git stash apply -q --index stash@{0} && git stash drop -q && git restore -SW b.py",
                     "echo s > own; git stash push -qu -- own && git stash pop -q stash@{0} && rm own"):
         assert agent.does(f"({command}) 2>&1") == 0, (command, agent.said)
+    # What a tool has put aside of hers and left in the tree, it drops again; hers of another content stays.
+    hers = repo.read("a.py")
+    repo.write("a.py", "hers now\n")
+    assert agent.does("git stash store -m tool $(git stash create) && git stash drop -q") == 0 and repo.read("a.py") == "hers now\n", agent.said
+    repo.write("a.py", hers)
     before = state(repo)
     for command in ("git apply .git/hers.diff", "git apply .git/both.diff", "git apply --index .git/hers.diff", "git apply -R --apply --stat .git/hers.diff", "git stash pop",
-                    "git stash apply 0", "git stash drop", "git stash drop stash@{0}", "git stash clear", "git apply < .git/hers.diff", "git apply .git/rename.diff"):
+                    "git stash apply 0", "git stash drop", "git stash drop stash@{0}", "git stash clear", "git apply < .git/hers.diff", "git apply .git/rename.diff",
+                    "cat .git/hers.diff | git apply", "cat .git/both.diff | git apply -", "git apply < /dev/null; git apply .git/hers.diff"):
         assert agent.does(f"({command}) 2>&1") != 0 and "ann" in "\n".join(agent.said), (command, agent.said)
         assert state(repo) == before, command

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from coordinator.kernel import branches
-from coordinator.kernel.core import Actor, Service, listed
+from coordinator.kernel.core import Actor, Service, listed, ms
 from coordinator.kernel.leasing import git_turn, grant, leases
 from coordinator.kernel.leasing.blockers import find_blockers
 from coordinator.kernel.leasing.git_turn import is_turn
@@ -28,6 +28,8 @@ from coordinator.words.texts import quoted
 
 #: For how long one command has it (seconds); renewed while its process is known to live.
 TURN_S = 120.0
+#: A holder of whom nothing was heard for so long (ms) does not release within git's wait.
+IDLE_MS = 15_000
 _WORKTREE = "A branch can be worked on in a tree of its own: `git worktree add ../NAME BRANCH`."
 _FILES = ("Name your own files instead: `git add -- FILE…`, `git commit -m … -- FILE…`, `git "
           "checkout -- FILE…`, `git stash push -- FILE…` (and back with `git checkout stash@{0} "
@@ -92,7 +94,9 @@ def take(svc: Service, tx: Tx, agent: str,
     for command, tree in commands:
         blockers = find_blockers(svc, tx, agent, [(turns[tree], "exclusive")])
         if blockers.leases:
-            return _others_at_work(command, blockers.leases)
+            refusal = _others_at_work(command, blockers.leases)
+            refusal.facts["idle"] = _list_idle(svc, tx, blockers.leases)
+            return refusal
     if not agent or not turns:
         return None
     try:
@@ -118,6 +122,20 @@ def renew(svc: Service, tx: Tx, *, agent: str) -> None:
              if row.purpose == purposes.TURN]
     for name in names:
         leases.renew(svc, tx, Actor(), rq.Renew(agent=agent, acquisition_id=name))
+
+
+def _list_idle(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[str]:
+    """The holders of these leases for whom git does not wait: nothing was heard of them for a
+    while, and their lease outlasts the wait."""
+    patience_ms = ms(svc.settings.hooks.git_wait_s)
+    idle = set()
+    for row in rows:
+        agent = tx.agent(row.locked_by)
+        if agent is not None and not is_turn(row.scope) and (
+                from_iso(row.expires_at) > tx.now_ms + patience_ms) and (
+                from_iso(agent.seen_at) < tx.now_ms - IDLE_MS):
+            idle.add(row.locked_by)
+    return sorted(idle)
 
 
 def _others_at_work(command: str, others: list[LeaseRow]) -> Refusal:

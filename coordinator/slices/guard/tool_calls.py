@@ -15,6 +15,7 @@ from coordinator.dialects.decode import HookCall
 from coordinator.kernel import strategies, tasks
 from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import notice_delivery, sessions
+from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import agreements, grant, kept_edits, leases
 from coordinator.kernel.leasing.waiting_line import same_again
 from coordinator.looking.facts import AnyNeed, Content, Place, Whole
@@ -84,7 +85,9 @@ class Surroundings:
     Attributes:
         can_add: whether the model reads what is added at this moment.
         patience: how long the call may be held.
-        git_asks: git itself asks before it changes the whole tree: it is not told from the words.
+        git_asks: whether git itself asks in the sessions of an agent: what a command changes is
+            not told from its words.
+        git_runs: whether a git process of an agent has the turn.
         broken: sentences on leased files that a command of this agent has changed meanwhile.
         on_the_way: agents whose messages another hook is about to print: those that came since
             wait for the next call, so that all come once and in order.
@@ -98,7 +101,8 @@ class Surroundings:
 
     can_add: bool
     patience: Patience
-    git_asks: bool = False
+    git_asks: Callable[[str], bool] = lambda agent: False
+    git_runs: Callable[[str], bool] = lambda agent: False
     broken: Sequence[str] = ()
     on_the_way: Collection[str] = ()
     kept: bool = False
@@ -125,7 +129,7 @@ def serve(svc: Service, tx: Tx, actor: Actor, profile: str, heard: HookCall,
     if heard.moment == "before":
         _heed_before(svc, tx, actor, heard, heeded, around, writing=others is not None)
     elif heard.moment == "after":
-        _after(svc, tx, heard, heeded, around.git_asks, noted)
+        _after(svc, tx, heard, heeded, around.git_runs, noted)
     else:
         _heed_session(svc, tx, actor, profile, heard, heeded, around.kept)
     if heard.moment == "end":
@@ -197,7 +201,7 @@ class _Proposal(NamedTuple):
     heard: HookCall
     heeded: Heeded
     wait_s: float
-    git_asks: bool
+    git_asks: Callable[[str], bool]
     window_wait_s: float
     writing: bool
     parents: frozenset[str]
@@ -258,7 +262,7 @@ def _before_command(proposal: _Proposal, command: str) -> None:
     svc, tx, heeded, heard = proposal.svc, proposal.tx, proposal.heeded, proposal.heard
     refusal = None
     files = shell_commands.checked_out(tx, command, heard.cwd)
-    if not proposal.git_asks:
+    if not proposal.git_asks(owner(tx, heeded.holder)):
         refusal = shell_commands.git_wide(svc, tx, heeded.holder, command, heard.cwd, files)
     if refusal is None:
         located, _ = located_in(tx, shell_commands.places(tx, command, heard.cwd, files),
@@ -308,8 +312,8 @@ def _deny(heeded: Heeded, refusal: Refusal | None, wait_s: float) -> None:
         heeded.waiting, heeded.wait_s = refusal, wait_s
 
 
-def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool,
-           noted: Collection[str]) -> None:
+def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded,
+           git_runs: Callable[[str], bool], noted: Collection[str]) -> None:
     """`noted`: files of which it was noted what the agent wrote, as their windows closed."""
     call = heard.call
     if call is None:
@@ -328,7 +332,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
         kept_edits.note_command(svc, tx, heeded.holder, words(call.command))
         for row in over:
             grant.end(tx, row)
-        if not git_asks:
+        if not git_runs(heeded.holder):
             git_turns.end(tx, heeded.holder)
         heeded.context = shell_commands.explained(tx, heeded.holder, call.command, heard.output)
 
