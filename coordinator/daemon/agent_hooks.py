@@ -199,6 +199,8 @@ class AgentHooks:
             return heeded
 
         def continue_with(value: Any) -> None:
+            if isinstance(value, tool_calls.Heeded):
+                self._note_rest(heard, value)
             if token is None and caller and isinstance(value, tool_calls.Heeded):
                 self._note_process(profile, heard, value)
                 self._note_command(heard, value, caller)
@@ -316,13 +318,18 @@ class AgentHooks:
         if heard.moment == "end":
             self._processes.over(profile, session)
             self.keeping.discard((profile, session))
-            self._rests(holder, False)
         elif holder:
-            owner = self._router.look(lambda view: view.agent(holder))
-            above = None if owner is None or isinstance(owner, Refusal) else owner.parent
-            self._processes.belongs(profile, session, above or holder,
+            self._processes.belongs(profile, session, self._owner(holder),
                                     rests=heard.moment == "stop")
-            self._rests(above or holder, heard.moment == "stop" and not heeded.again)
+
+    def _note_rest(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
+        """Note whether the turn of this agent is over."""
+        if heeded.holder:
+            self._rests(self._owner(heeded.holder), heard.moment == "stop" and not heeded.again)
+
+    def _owner(self, agent: str) -> str:
+        """The session that an agent works in."""
+        return str(self._router.look(lambda view: owner(view, agent)))
 
     def _note_command(self, heard: HookCall, heeded: tool_calls.Heeded, caller: int) -> None:
         """Note when a command runs, to learn whether it joins the session of its agent."""
@@ -430,8 +437,7 @@ class AgentHooks:
     def _is_confined(self, holder: str) -> bool:
         """Whether commands of this agent, or of its session, are confined."""
         confined = self.confined()
-        return bool(confined) and (holder in confined or self._router.look(
-            lambda view: owner(view, holder)) in confined)
+        return bool(confined) and (holder in confined or self._owner(holder) in confined)
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())

@@ -169,3 +169,20 @@ def test_a_file_that_is_shared_by_agreement_is_written_in_both_sessions_and_in_n
     assert one.does("echo five >> a.py") == 0 and stand.read("a.py") == "four\nfive\n"
     assert one.does("coord unlock a.py") == 0
     assert one.does("echo H >> a.py") != 0 and two.does("echo six >> a.py") == 0
+
+
+@ONCE
+def test_a_session_that_ends_after_its_turn_leaves_nothing_to_look_at(stand: Stand) -> None:
+    """Several CLIs report the end of a turn, and no end of the session. Who ends at work is looked at."""
+    for turn_ends in (True, False):
+        agent = stand.agent()
+        asked(stand, agent, "SessionStart", source="startup")
+        edit = {"tool_name": "Write", "tool_use_id": "w", "tool_input": {"file_path": str(stand.root / "mine.txt"), "content": "mine\n"}}
+        asked(stand, agent, "PreToolUse", **edit)
+        stand.write("mine.txt", f"mine {turn_ends}\n")
+        asked(stand, agent, "PostToolUse", **edit, tool_response={})
+        if turn_ends:
+            asked(stand, agent, "Stop")
+        agent.ends()
+        until(lambda: not stand.asks("locks")["items"])
+        assert bool(stand.asks("review", "list")["items"]) is not turn_ends
