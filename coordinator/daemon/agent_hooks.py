@@ -112,6 +112,8 @@ class AgentHooks:
         self.calls = RunningCalls()
         #: Whether a git process of an agent has the turn.
         self.git_runs: Callable[[str], bool] = lambda agent: False
+        #: Notes, by profile and agent, who has asked before a call.
+        self.note_asking: Callable[[str, str], None] = lambda profile, agent: None
         #: Agents whose commands cannot write what others hold.
         self.confined: Callable[[], list[str]] = list
         self.comparison = CommandComparison(router, self.calls)
@@ -319,8 +321,10 @@ class AgentHooks:
             self._processes.over(profile, session)
             self.keeping.discard((profile, session))
         elif holder:
-            self._processes.belongs(profile, session, self._owner(holder),
-                                    rests=heard.moment == "stop")
+            session_agent = self._owner(holder)
+            self._processes.belongs(profile, session, session_agent, rests=heard.moment == "stop")
+            if heard.moment == "before":
+                self.note_asking(profile, session_agent)
 
     def _note_rest(self, heard: HookCall, heeded: tool_calls.Heeded) -> None:
         """Note whether the turn of this agent is over."""

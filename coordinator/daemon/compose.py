@@ -177,7 +177,9 @@ class Daemon:
             self._loop, self.state, Path.home(),
             lambda job: self._writer.submit(job, lambda value: None), self.router.look,
             lambda: self.router.engine.task(self.namespaces.protect(), lambda value: None),
-            lambda: self._keeping)
+            lambda row: (row.profile, row.session) in self._keeping
+            or row.agent in self.namespaces.agents())
+        self.service.unguarded = self._wiring.unguarded
         self._processes = SessionProcesses(self._loop, self._alive.ended, notes.note, notes.forget,
                                            partial(program_name, root=self.state.root))
         self._gits = GitProcesses(self._loop, self.router, self._agent_of, self.state.commits)
@@ -217,7 +219,6 @@ class Daemon:
                 self._write(partial(errands.raised, fencing=floor))
 
     def _git_asks(self, agent: str) -> bool:
-        """Whether git asks in the sessions of this agent, and its commands run there."""
         return not self._unjoined.is_apart(agent) and self.namespaces.git_asks(agent)
 
     def _open_archive(self) -> ArchiveIndex:
@@ -243,6 +244,7 @@ class Daemon:
         guard.git.note_commit = self._gits.note_commit
         guard.git.find_committer = self._gits.find_committer
         guard.git_runs = self._gits.runs
+        guard.note_asking = self._wiring.note_asking
         await self.namespaces.resume()
         self.router.resume()  # what that ends may free something, and be granted
         self._wiring.open()

@@ -46,15 +46,20 @@ class WiringWatch:
         submit: has the one writer do a job.
         look: asks the database.
         on_wired: called when what is wired has changed.
-        keeping: the sessions (profile, id) that keep their hooks all the same.
+        is_kept: whether an agent keeps its hooks all the same, or needs none.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, state: StateDir, home: Path,
                  submit: Callable[[Job], None], look: Callable[[Callable[[View], Any]], Any],
-                 on_wired: Callable[[], None], keeping: Callable[[], set[tuple[str, str]]]) -> None:
+                 on_wired: Callable[[], None], is_kept: Callable[[AgentRow], bool]) -> None:
         self._loop, self._state, self._home = loop, state, home
         self._submit, self._look, self._on_wired = submit, look, on_wired
-        self._keeping = keeping
+        self._is_kept = is_kept
+        #: Agents that have asked before a call since the files of their profile were lost: they
+        #: read them once, at their start.
+        self._asking: dict[str, str] = {}
+        #: Agents that are unguarded now -> why.
+        self.unguarded: dict[str, str] = {}
         self._stamps: _Stamps = {}
         self._doubted: dict[str, str] = {}
         self._lost: dict[str, str] = {}
@@ -75,15 +80,30 @@ class WiringWatch:
         """Whose agents are unguarded now, and why."""
         return self._warnings
 
+    def note_asking(self, profile: str, agent: str) -> None:
+        """Note that this agent asks before a call, whatever became of the files of its profile."""
+        if profile in self._lost:
+            self._asking[agent] = profile
+            self.unguarded.pop(agent, None)
+
+    def _sessions(self, name: str) -> list[str]:
+        """The agents of a profile that report by hooks, and would write unasked without them."""
+        rows = self._look(lambda view: view.each(AgentRow, "agents_all", 0))
+        return [row.agent for row in rows if row.profile == name and row.hooked_at is not None
+                and row.agent not in self._asking and not self._is_kept(row)]
+
     async def _go_on(self) -> None:
         while True:
             try:
                 await self._look_once()
                 # A reader of them already reads the database.
-                self._warnings = [
-                    _describe_loss(name, why, self._look(partial(
-                        _sessions, profile=name, keeping=self._keeping())))
-                    for name, why in self._lost.items()]
+                sessions = {name: self._sessions(name) for name in self._lost}
+                self._warnings = [_describe_loss(name, why, sessions[name])
+                                  for name, why in self._lost.items()]
+                unguarded = {agent: self._lost[name] for name, agents in sessions.items()
+                             for agent in agents}
+                self.unguarded.clear()
+                self.unguarded.update(unguarded)
             except OSError as bad:
                 log.error("the wiring of agents could not be looked at: %s", bad)
             await asyncio.sleep(LOOK_S)
@@ -104,7 +124,10 @@ class WiringWatch:
                 del lost[name]
                 continue
             log.error("%s is unguarded: %s", name, lost[name])
-            self._submit(partial(_tell, profile=name, why=lost[name], keeping=self._keeping()))
+            self._asking = {agent: profile for agent, profile in self._asking.items()
+                            if profile != name}
+            self._submit(partial(_tell, profile=name, why=lost[name],
+                                 sessions=self._sessions(name)))
         for name in sorted(set(self._lost) - set(lost)):
             self._submit(partial(
                 _note, what=f"{name} is guarded again: its hooks are as they were"))
@@ -152,14 +175,6 @@ def _stamps(paths: list[Path]) -> _Stamps:
     return result
 
 
-def _sessions(view: View, profile: str, keeping: set[tuple[str, str]]) -> list[str]:
-    """The agents of this profile that have reported in by hooks, are not gone, and do not keep
-    their hooks."""
-    rows = view.each(AgentRow, "agents_all", 0)
-    return [row.agent for row in rows if row.profile == profile and row.hooked_at is not None
-            and (profile, row.session) not in keeping]
-
-
 def _describe_loss(profile: str, why: str, sessions: list[str]) -> str:
     if profile == GIT:
         return git_hooks.describe_loss(why)
@@ -173,8 +188,7 @@ def _note(tx: Tx, what: str) -> None:
     tx.record(ev.Noted(what=what, facts={}))
 
 
-def _tell(tx: Tx, profile: str, why: str, keeping: set[tuple[str, str]]) -> None:
-    sessions = _sessions(tx, profile, keeping)
+def _tell(tx: Tx, profile: str, why: str, sessions: list[str]) -> None:
     facts = {} if profile == GIT else {"agents": sessions}
     tx.record(ev.Noted(what=f"{profile} is unguarded: {why}", facts=facts))
     harm = ("A commit may take what you have not finished." if profile == GIT else

@@ -7,7 +7,6 @@ skips. The module runs the real git to learn what a command would do, and change
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import sys
@@ -23,12 +22,11 @@ import msgspec
 from coordinator import _git_queue
 from coordinator.client.client import Client
 from coordinator.files.git import clean_environment
-from coordinator.git_guard import sandboxed
+from coordinator.git_guard import affected_files, sandboxed
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
-from coordinator.rules import git_commands, git_listings, git_objects
+from coordinator.rules import git_commands, git_objects
 from coordinator.settings import load
-from coordinator.wiring import git_repository
 from coordinator.words import requests as rq
 from coordinator.words.refusals import HELD, Code, Refusal
 from coordinator.words.texts import harmless
@@ -44,12 +42,8 @@ AGAIN_S = 0.25
 REPLACED_MAX = 200
 #: How many aliases in a row are followed.
 ALIASES_MAX = 10
-#: The options that make a commit list its content.
-_LISTED = ("--dry-run", "--porcelain", "-z")
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
-#: The arguments for everything that these might take, if that is not known beforehand.
-_ALL = {"add": ("-A",), "rm": ("-r", "-f", "--cached", ":/"), "commit": ("-a",)}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -146,9 +140,9 @@ def _unasked(real: str, words: list[str]) -> int:
     left alone. git does all else, as it would without coord."""
     git, rest, top = _called(real, words)
     if rest[0] == "commit":
-        taken = _committed(git, Path(top), rest)[0]
+        taken = affected_files.list_committed(git, Path(top), rest)[0]
     elif rest[0] in git_commands.INDEXING:
-        taken = _indexed(git, Path(top), rest)
+        taken = affected_files.list_indexed(git, Path(top), rest)
     else:
         taken = Program(git.path, ["-C", top]).names("ls-files", "-z", "--full-name")
     text = sandboxed.stopped(Path(top), taken, rest[0])
@@ -187,7 +181,7 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
 
 def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) -> int | None:
     """Judge a command by the files that it changes; None where it changes the whole tree."""
-    if (written := _list_patched(git, rest)) is not None:
+    if (written := affected_files.list_patched(git, rest)) is not None:
         return _judge_files(check, written, rest[0])
     names_commit = partial(_names_commit, git, top, rest[0])
     if rest[0] in _OF_HEAD or git_commands.wide(rest, names_commit):
@@ -256,36 +250,6 @@ def beside_others(real: str, words: list[str]) -> int | None:
         return None
     return commits.run(git, check, Path(top), rest, words, lambda inside, rest, parts: _taken_in(
         inside, check, Path(top), rest, parts))
-
-
-def _list_patched(git: Program, rest: list[str]) -> list[str] | None:
-    """The files that a patch, or an entry of git's list of stashes, changes; None where it is
-    neither, or git cannot tell."""
-    if (stash := git_objects.used_stash(rest)) is not None:
-        if not git.line("rev-parse", "-q", "--verify", f"{stash}^{{commit}}"):
-            return []  # git says that there is none
-        listed = git.says("stash", "show", "--name-only", "--no-renames", "-z",
-                          "--include-untracked", stash)
-        if listed and "drop" in rest:  # of what the working tree has, too, nothing is lost
-            lost = git.names("diff", "--name-only", "--no-renames", "-z", stash)
-            return [name for name in os.fsdecode(listed).split("\0") if name in lost]
-    elif (telling := git_objects.applied_patch(rest)) is not None:
-        patch = _read_patch() if git_objects.reads_patch(rest) else b""
-        summary = git.says(*telling[:1], "--summary", *telling[1:], data=patch)
-        if summary is None or any(line.startswith((b" rename", b" copy"))
-                                  for line in summary.splitlines()):
-            return None
-        listed = git.says(*telling[:1], "--numstat", "-z", *telling[1:], data=patch)
-        listed = listed and b"\0".join(line.split(b"\t", 2)[-1] for line in listed.split(b"\0"))
-    else:
-        return None
-    return None if not listed else [os.fsdecode(name) for name in listed.split(b"\0") if name]
-
-
-def _read_patch() -> bytes:
-    """The patch in the file that `apply` has put in the place of a pipe."""
-    size = os.fstat(sys.stdin.fileno()).st_size
-    return os.pread(sys.stdin.fileno(), size, 0)
 
 
 def _judge_files(check: CommitCheck, files: list[str], name: str) -> int:
@@ -388,89 +352,14 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
     """Allow a commit, or a change of the index, only without what others hold."""
     name = rest[0]
     if name == "commit":
-        listed, saved = _committed(git, top, rest)
+        listed, saved = affected_files.list_committed(git, top, rest)
         text = check.commit_of(listed, saved.difference(as_staged))
     elif git_commands.asks_the_user(rest):
         return RUN  # the commit is looked at
     else:
-        text = check.index_of(_indexed(git, top, rest), name)
+        text = check.index_of(affected_files.list_indexed(git, top, rest), name)
     sys.stderr.write(harmless(text))
     return STOP if text else RUN
-
-
-def _indexed(git: Program, top: Path, rest: list[str]) -> list[str]:
-    """The files whose index entries it would change, from the top."""
-    name, args = rest[0], rest[1:]
-    if name in ("add", "stage", "rm"):
-        name = "rm" if name == "rm" else "add"
-        if _reads_names(rest):
-            rest = [name, *_ALL[name], *(("-f",) if any(map(_forces, args)) else ())]
-        else:
-            rest = [name, *_loud(args, name)]
-        shown = git.says(*git_commands.with_options(rest, ["--dry-run"]), ended=(0, 1))
-        return git_listings.added(shown or b"")
-    below = git.line("rev-parse", "--show-prefix")
-
-    def from_top(word: str) -> str:
-        return os.path.normpath(f"{below}{word}")
-
-    if name == "update-index":
-        return [from_top(word) for word in git_commands.indexed(rest)]
-    plain = [word for word in args if not word.startswith("-")]
-    if len(plain) < 2:
-        return []
-    to = from_top(plain[-1])
-    come = [f"{to}/{Path(from_top(word)).name}" for word in plain[:-1]] if (
-        top / to).is_dir() else [to]
-    return [*git.names("ls-files", "-z", "--full-name", "--", *plain[:-1]), *come]
-
-
-def _forces(word: str) -> bool:
-    return word.startswith("--fo") or (word[:1] == "-" and word[:2] != "--" and "f" in word)
-
-
-def _loud(args: Sequence[str], name: str) -> list[str]:
-    """Without what keeps `rm` quiet."""
-    if name != "rm":
-        return list(args)
-    result = []
-    for word in args:
-        if word[:1] == "-" and word[:2] != "--":
-            word = word.replace("q", "")
-        if word not in ("-", "--quiet"):
-            result.append(word)
-    return result
-
-
-def _committed(git: Program, top: Path, rest: list[str]) -> tuple[list[str], set[str]]:
-    """The files that this commit would have; of a merge, those that differ from every parent. Also
-    those that it would take from the working tree, not only from the index. If that cannot be told
-    beforehand: all that differ."""
-    everything = ["commit", *_ALL["commit"]]
-    is_plain = not git_commands.asks_the_user(rest) and not _reads_names(rest)
-    listed: list[str] = []
-    saved: set[str] = set()
-    for words in ([rest] if is_plain else []) + [everything]:
-        shown = git.says(*git_commands.with_options(words, _LISTED), ended=(0, 1))
-        with contextlib.suppress(ValueError):
-            if shown is not None:
-                listed, saved = git_listings.committed(shown)
-                break
-    amends = any(word.startswith("--am") for word in rest)
-    if not amends and not git.line("rev-parse", "-q", "--verify", "MERGE_HEAD"):
-        return listed, saved
-    staged = git_repository.staged(top)
-    unstaged = git.names("diff", "--name-only", "-z", "--no-renames")
-    if amends:  # git lists what differs from the commit before; it is what differs from this one
-        new = {*staged, *saved.intersection(unstaged)}
-        return [name for name in listed if name in new], saved
-    return [*staged, *set(listed).intersection(unstaged).difference(staged)], set(unstaged)
-
-
-def _reads_names(rest: Sequence[str]) -> bool:
-    """Whether it reads its file names from an input that can be read only once."""
-    source = git_commands.names_from(rest)
-    return source is not None and not Path(source).is_file()
 
 
 def _wait_for_turn(root: Path, request: rq.GitTurn) -> None:

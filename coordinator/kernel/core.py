@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -106,6 +106,8 @@ class Service:
     #: Waits until everything written and renamed so far is recorded. None if nothing watches. Call
     #: it in a thread. See `daemon.watch_bridge` for its arguments.
     wait_for_watcher: Callable[..., object] | None = None
+    #: Agents whose hooks are gone, so that they may write without being asked -> why.
+    unguarded: Mapping[str, str] = field(default_factory=dict)
     #: Begins to close what has expired, if nothing does yet. Returns whether that continues.
     tend: Callable[[], bool] = lambda: False
     #: What the daemon knows of itself; None if there is no daemon.

@@ -98,6 +98,11 @@ class Code(StrEnum):
         409, 8, False, "A live session has this name; it keeps it, and all that it holds.",
         "Register under another name, or with `unique`; the session's own token speaks for it.",
     )
+    UNGUARDED = "UNGUARDED", Row(
+        409, 8, True, "The hooks of this agent's session are gone: it could write without being "
+        "asked, so nothing new is leased to it. What it holds stays its own.",
+        "Put its hooks back with `coord init`, then repeat; `coord doctor` names what is missing.",
+    )
     NOT_HOLDER = "NOT_HOLDER", Row(
         403, 6, False, "The lease or task belongs to another agent; it was left as it is.",
         "Ask its holder, or wait; `coord locks` and `coord task list` tell who has what.",

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
 from tests.conftest import Repo
 from tests.hook.test_session_processes import Session
 from tests.waiting import until
@@ -20,6 +22,8 @@ from tests.waiting import until
 WIRED = ".claude/settings.local.json"
 #: What Claude has read.
 SETTINGS: dict[str, Any] = {}
+#: The session of each repository.
+SESSIONS: dict[Path, Session] = {}
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def guarded(repo: Repo) -> Repo:
     repo.write("a.py", "1\n")
     with repo.client() as client:
         client.call(rq.Acquire(agent="ann", resources=["a.py"]))
-    Session(repo, "one").begins()
+    SESSIONS[repo.root] = Session(repo, "one").begins()
     return repo
 
 
@@ -41,6 +45,19 @@ def warned(repo: Repo) -> str:
 def told(repo: Repo, agent: str) -> str:
     with repo.client() as client:
         return "\n".join(one.text for one in client.call(rq.Heartbeat(agent=agent)).notices)
+
+
+def leased(repo: Repo, task: bool = False) -> str:
+    """The code of the refusal of a lease that the session asks for, or of a task."""
+    with repo.client() as client:
+        try:
+            if task:
+                client.call(rq.TaskClaim(agent="claude-code-one", task=client.call(rq.TaskAdd(title="x")).task))
+            else:
+                client.call(rq.Acquire(agent="claude-code-one", resources=[f"{time.monotonic_ns()}.py"]))
+        except Refusal as refusal:
+            return refusal.code.value
+    return ""
 
 
 def emptied(repo: Repo) -> None:
@@ -78,9 +95,11 @@ def test_what_takes_the_guard_out_is_said_and_what_puts_it_back(guarded: Repo, t
     assert keeps(guarded) == (0, "")
     taken(guarded)
     until(lambda: "claude-code-one is unguarded" in warned(guarded))
+    assert leased(guarded) == "UNGUARDED" and leased(guarded, task=True) == "UNGUARDED", "it could write without being asked"
     code, why = keeps(guarded)
     assert code == 2 and "keeps the settings" in why and "coord init --remove --agent claude-code" in why, "Claude goes on with what it had"
     until(lambda: "agents of claude-code that start now are unguarded" in warned(guarded))
+    assert leased(guarded) == "", "it keeps its hooks"
     assert "claude-code-one is unguarded" in told(guarded, "ann") and "unguarded" in told(guarded, "claude-code-one")
     assert "claude-code that start now are unguarded" in guarded.coord("doctor").stdout and "unguarded" in guarded.coord("status").stdout
     with guarded.client() as client:
@@ -89,6 +108,16 @@ def test_what_takes_the_guard_out_is_said_and_what_puts_it_back(guarded: Repo, t
     (guarded.root / ".claude/settings.json").unlink(missing_ok=True)
     until(lambda: warned(guarded) == "")
     assert keeps(guarded) == (0, "")
+
+
+def test_a_session_that_asks_all_the_same_is_guarded(guarded: Repo) -> None:
+    """Some CLIs read their settings once, at the start: what asks before its calls gets its leases."""
+    until(lambda: warned(guarded) == "")
+    emptied(guarded)
+    until(lambda: leased(guarded) == "UNGUARDED")
+    SESSIONS[guarded.root].hook("PreToolUse", tool_name="Write", tool_use_id="w", tool_input={"file_path": str(guarded.root / "c.py"), "content": "1"})
+    assert leased(guarded) == ""
+    until(lambda: "agents of claude-code that start now are unguarded" in warned(guarded))
 
 
 def test_what_persons_change_there_is_theirs(guarded: Repo) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator.kernel import answered
 from coordinator.kernel.core import Actor, Service, ms, token_hash
-from coordinator.kernel.holders import settled_notices
+from coordinator.kernel.holders import families, settled_notices
 from coordinator.kernel.leasing import lapse
 from coordinator.rules.leases import renewed_until
 from coordinator.store import events as ev
@@ -125,6 +125,25 @@ def _check_new(name: str) -> None:
             f"{'every agent' if name == ALL else 'a person'}. Nothing was done.",
             next="Choose another name.",
         )
+
+
+def check_guarded(svc: Service, tx: Tx, name: str) -> None:
+    """Check that an agent, or the one whose sub-agent it is, is asked before it writes.
+
+    Raises:
+        Refusal: UNGUARDED.
+    """
+    if not svc.unguarded:
+        return
+    session = families.owner(tx, name)
+    why = svc.unguarded.get(session)
+    if why is not None:
+        row = tx.agent(session)
+        assert row is not None, "its hooks have reported in"
+        raise Refusal(
+            Code.UNGUARDED, f"{session} is unguarded: {why}. It could write without being asked, "
+            "so nothing was leased to it. What it holds stays its own.",
+            next=f"`coord init --agent {row.profile}` puts its hooks back; then repeat this.")
 
 
 def may_act(tx: Tx, actor: Actor, name: str) -> AgentRow | None:

@@ -95,6 +95,7 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
     check_count(svc, len(located))  # (a link may lead through many)
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
+    agents.check_guarded(svc, tx, req.agent)
     return acquire_located(svc, tx, actor, req, located, How(reentrant=req.reentrant))
 
 

@@ -43,6 +43,7 @@ def claim(svc: Service, tx: Tx, actor: Actor, req: rq.TaskClaim) -> rq.Claimed |
     check_wait(svc, req.wait_s)
     named = tasks.find(tx, req.task) if req.task is not None else None
     agents.may_act(tx, actor, req.agent)
+    agents.check_guarded(svc, tx, req.agent)
     worktree = _worktree(tx, req.cwd)
     if named is None:
         chosen = dispatch.choose(svc, tx, req.agent, worktree=worktree)
