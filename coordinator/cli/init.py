@@ -22,6 +22,7 @@ from coordinator.files.tracked_state import check_untracked
 from coordinator.profiles import Profile, profiles
 from coordinator.settings import load
 from coordinator.wiring import exclude
+from coordinator.wiring.settings_wiring import Wirer
 
 CONFIG = """\
 # coord's settings for this repository; `coord doctor` lists every key with its value.
@@ -39,6 +40,7 @@ def init(
     yes: Annotated[bool, Option("Do not ask.", "-y")] = False,
     remove: Annotated[bool, Option("Take out of the settings what coord put in.")] = False,
     user: Annotated[bool, Option("Your own settings, for all repositories.")] = False,
+    mcp: Annotated[bool, Option("Name coord's MCP server in the agent's settings, too.")] = False,
     diff: Annotated[bool, Option("Show all that would change, line by line.")] = False,
     no_guard: Annotated[bool, Option("Leave git's commit and push hooks alone.")] = False,
     with_shims: Annotated[bool | None, Option(
@@ -56,7 +58,8 @@ def init(
     writes, and git's hooks so that a commit asks, too (`coord guard`). It first names the files
     that it will change; --diff shows every change. --remove takes out exactly that.
     """
-    asked = _Asked(agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt)
+    asked = _Asked(agent, everything, yes, remove, user, mcp, diff, no_guard, with_shims, apart,
+                   adopt)
     if not as_json:
         _carried_out(asked, asks=True)
         return
@@ -74,6 +77,7 @@ class _Asked(NamedTuple):
     yes: bool
     remove: bool
     user: bool
+    mcp: bool
     diff: bool
     no_guard: bool
     with_shims: bool | None
@@ -83,7 +87,7 @@ class _Asked(NamedTuple):
 
 def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
     """Carry out the command, print and return its result. `asks`: ask a person about shims."""
-    agent, everything, yes, remove, user, diff, no_guard, with_shims, apart, adopt = asked
+    agent, everything, yes, remove, user, mcp, diff, no_guard, with_shims, apart, adopt = asked
     root, around = _apart() if apart else (locate_root(), None)
     if adopt:
         from coordinator.cli import restoring
@@ -106,14 +110,14 @@ def _carried_out(asked: _Asked, *, asks: bool) -> dict[str, Any]:
     else:
         people_only("wiring agents", "Ask the person who runs coord.")
         _check_before(root)
-        plans = wiring.agreed(root, wanted, yes=yes, user=user, diff=diff,
-                              guard=git and not no_guard)
+        wirer = Wirer(StateDir(root), Path.home(), user=user, mcp=mcp)
+        plans = wiring.agreed(wirer, root, wanted, yes=yes, diff=diff, guard=git and not no_guard)
         if plans is None:
             say("Nothing was written.")
             return {"root": str(root), "made": [], "git": git, "notes": []}
         made = _prepare(root)
         notes += _whose(root, around)
-        notes += _wire(root, asked, wanted, wiring.apply(root, plans, user=user), git=git)
+        notes += _wire(root, asked, wanted, wiring.apply(wirer, plans), git=git)
         notes += shims_command.offer(wanted, None if user else root, wanted=with_shims,
                                      asks=asks and not yes and sys.stdin.isatty())
     _say_ready(root, made, notes, git=git, wired=bool(wanted))

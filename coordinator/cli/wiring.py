@@ -47,7 +47,7 @@ Plans = list[tuple[Profile, list[Change]]]
 
 
 def agreed(
-    root: Path, wanted: Sequence[Profile], *, yes: bool, user: bool, diff: bool = False,
+    wirer: Wirer, root: Path, wanted: Sequence[Profile], *, yes: bool, diff: bool = False,
     guard: bool = False,
 ) -> Plans | None:
     """Show each change and ask about it; write nothing. None if all were declined. `guard`: git's
@@ -56,7 +56,6 @@ def agreed(
     Raises:
         Refusal: INVALID: nobody can be asked; all changes were shown.
     """
-    wirer = Wirer(StateDir(root), Path.home(), user=user)
     plans = [(profile, list(wirer.plan(profile))) for profile in wanted]
     if _is_alone(yes):
         _show_all(plans, _lacking(root) if guard else [], diff)
@@ -75,9 +74,8 @@ def agreed(
     return result or None
 
 
-def apply(root: Path, plans: Plans, *, user: bool) -> list[Path]:
+def apply(wirer: Wirer, plans: Plans) -> list[Path]:
     """Write the agreed changes. Returns the changed files."""
-    wirer = Wirer(StateDir(root), Path.home(), user=user)
     changed: list[Path] = []
     for profile, changes in plans:
         if changes:

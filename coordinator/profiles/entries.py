@@ -37,6 +37,11 @@ class Piece(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     value: str
     yields_to: tuple[str, ...] = ()
 
+    @property
+    def is_mcp(self) -> bool:
+        """Whether it names coord's MCP server."""
+        return '"coordinator.cli.main", "mcp"' in self.value
+
 
 class Entry(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """One file that is wired."""

@@ -63,6 +63,8 @@ class _Wired(msgspec.Struct):
     before: str | None
     digest: str
     folders: list[str] | None = None
+    mcp: bool = True
+    """Coord's MCP server was wanted, as earlier versions always did."""
 
 
 class Wirer:
@@ -71,10 +73,12 @@ class Wirer:
     Args:
         home: the user's home, for `~/…`.
         user: write the user's settings (for every repository) instead of the project's.
+        mcp: name coord's MCP server there, too; otherwise only if it was wanted before.
     """
 
-    def __init__(self, state: StateDir, home: Path, *, user: bool = False) -> None:
-        self._state, self._home, self._user = state, home, user
+    def __init__(self, state: StateDir, home: Path, *, user: bool = False,
+                 mcp: bool = False) -> None:
+        self._state, self._home, self._user, self._mcp = state, home, user, mcp
         self._record = state.path / "wired"
 
     def plan(self, profile: Profile) -> list[Change]:
@@ -90,7 +94,19 @@ class Wirer:
                 next=f"`coord launch --agent {profile.name}` runs it as it is; `coord agents "
                 "profiles` shows which can be wired.",
             )
-        return list(self._changes(profile, profile.wire))
+        return list(self._changes(profile, self._entries(profile)))
+
+    def _entries(self, profile: Profile) -> list[Entry]:
+        """What is wired of this profile: without coord's MCP server, unless it is wanted."""
+        if self._wants_mcp(profile):
+            return list(profile.wire)
+        entries = [msgspec.structs.replace(entry, set=tuple(
+            piece for piece in entry.set if not piece.is_mcp)) for entry in profile.wire]
+        return [entry for entry in entries if entry.add or entry.set or entry.copy]
+
+    def _wants_mcp(self, profile: Profile) -> bool:
+        return self._mcp or any(wired.mcp for wired in self._wired().values()
+                                if wired.profile == profile.name)
 
     def _changes(self, profile: Profile, wanted: Sequence[Entry]) -> Iterator[Change]:
         for entry in wanted:
@@ -106,7 +122,7 @@ class Wirer:
         Raises:
             Refusal: STORAGE; files written before stay wired, and are remembered.
         """
-        wired = self._wired()
+        wired, mcp = self._wired(), self._wants_mcp(profile)
         if any(_PREFIX in (change.after or "") for change in changes):
             self._make_prefix()
         for change in changes:
@@ -120,7 +136,7 @@ class Wirer:
                 known_wired.before if known_wired is not None and known_wired.digest
                 == _digest(change.before)
                 else change.before, _digest(change.after),
-                None if known_wired is not None and known_wired.folders is None else made,
+                None if known_wired is not None and known_wired.folders is None else made, mcp,
             )
             self._save(wired)
 
@@ -208,7 +224,7 @@ class Wirer:
         """Whether all is there that has to be; not what may stay out (`Piece.yields_to`)."""
         needed = [msgspec.structs.replace(
             entry, set=tuple(piece for piece in entry.set if not piece.yields_to))
-            for entry in profile.wire]
+            for entry in self._entries(profile)]
         try:
             if any(_read(self._path(entry)) is None for entry in needed):
                 return False
@@ -237,7 +253,10 @@ class Wirer:
             Refusal: INVALID: `base` cannot be read, or has a syntax error.
         """
         before = _read(base) if base is not None else None
-        return self._wired_text(profile, entry, base or Path(entry.file), before)
+        wanted = [wired for wired in self._entries(profile) if wired.file == entry.file]
+        if not wanted:  # the agent is told of the file, so it is there
+            return before or json.dumps({piece.at[0]: {} for piece in entry.set})
+        return self._wired_text(profile, wanted[0], base or Path(entry.file), before)
 
     # ------------------------------------------------------------ inside
 

@@ -42,7 +42,7 @@ def a_person_knows(agent: str, root: Path) -> dict[str, str]:
 def test_a_real_agent_is_followed_and_taken_over(agent: str, wired: Wired, tmp_path: Path) -> None:
     need(agent)
     hot(wired, "hot.txt")
-    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes", "--mcp")
     tasks(wired, {"one": ("hot.txt",)})
     reached, go = tmp_path / "reached", tmp_path / "go"
 

@@ -39,7 +39,7 @@ def _once_there(call: Mcp) -> Generator[Any, Result, Result]:
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
     need(agent)
-    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes", "--mcp")
     heard: dict[str, Result] = {}
     seen: dict[str, str] = {}
     with wired.client() as client:
@@ -67,7 +67,7 @@ def test_a_model_takes_a_task_and_finishes_it(agent: str, wired: Wired) -> None:
 def test_the_tools_of_a_launched_agent_are_held_to_its_token(agent: str, wired: Wired) -> None:
     """Several CLIs keep most of their environment from their MCP servers."""
     need(agent)
-    wired.coord("init", "--agent", PROFILES[agent], "--yes")
+    wired.coord("init", "--agent", PROFILES[agent], "--yes", "--mcp")
     heard: dict[str, Result] = {}
     held: dict[str, str] = {}
     with wired.client() as client:

@@ -53,7 +53,7 @@ def repo(make_repo: Callable[..., Repo], tmp_path: Path) -> Poisoned:
     for name in POISON:
         made.write(name, f"open({str(ran)!r}, 'a').write({name!r} + ' ')\nraise SystemExit('SHADOWED')\n")
     poisoned = Poisoned(made.root, ran)
-    done = poisoned.run(str(COORD), "init", "--agent", "claude-code", "--yes")
+    done = poisoned.run(str(COORD), "init", "--agent", "claude-code", "--yes", "--mcp")
     assert done.returncode == 0, done.stderr
     return poisoned
 

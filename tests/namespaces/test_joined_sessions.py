@@ -75,7 +75,7 @@ class Cli:
 
 @pytest.fixture
 def cli(stand: Stand) -> Iterator[Cli]:
-    stand.coord("init", "--agent", "claude-code", "--yes")
+    stand.coord("init", "--agent", "claude-code", "--yes", "--mcp")
     stand.write("a.py", "one\n")
     stand.write("b.py", "one\n")
     stand.coord("up")  # (its first hook would start it, from nothing)

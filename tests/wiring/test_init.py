@@ -25,7 +25,7 @@ def git(repo: Repo, *args: str) -> str:
 
 
 def init(repo: Repo, *more: str) -> str:
-    done = repo.coord("init", "--agent", "claude-code", "--yes", *more)
+    done = repo.coord("init", "--agent", "claude-code", "--yes", "--mcp", *more)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -64,7 +64,7 @@ def test_init_wires_hooks_tools_and_guard_and_takes_out_exactly_that(mine: str |
         commit.write_text(hook)
         commit.chmod(0o755)
     before = owned(repo)
-    summed = repo.coord("init", "--agent", "claude-code").stdout  # nobody is asked, so nothing is written
+    summed = repo.coord("init", "--agent", "claude-code", "--mcp").stdout  # nobody is asked, so nothing is written
     assert "PreToolUse" not in summed and len(summed.splitlines()) == 4 and owned(repo) == before
     assert all(name in summed for name in (FILE, ".mcp.json", "+110", "--diff", "pre-commit", "pre-push"))
     said = init(repo, "--diff")
@@ -150,7 +150,7 @@ def test_without_a_yes_nothing_is_written(repo: Repo) -> None:
 
 
 def test_all_that_would_change_is_shown_where_nobody_can_be_asked(repo: Repo) -> None:
-    words = ("init", "--agent", "claude-code", "--agent", "pi", "--diff")
+    words = ("init", "--agent", "claude-code", "--agent", "pi", "--mcp", "--diff")
     nobody = repo.coord(*words)
     shown = (FILE, ".mcp.json", ".pi/extensions/coord.ts", ".git/hooks/pre-commit", ".git/hooks/pre-push")
     assert all(f"+++ {repo.root}/{name}" in nobody.stdout for name in shown), nobody.stdout

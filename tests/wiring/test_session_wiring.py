@@ -21,7 +21,7 @@ from tests.conftest import Repo
 def wired(repo: Repo, home: Path, name: str, *, user: bool = False) -> tuple[Profile, StateDir]:
     state, profile = StateDir(repo.root), load(name, repo.root)
     state.create()
-    wirer = Wirer(state, home, user=user)
+    wirer = Wirer(state, home, user=user, mcp=True)
     wirer.apply(profile, wirer.plan(profile))
     (repo.root / "lib").mkdir(exist_ok=True)
     return profile, state

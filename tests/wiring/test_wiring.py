@@ -82,7 +82,7 @@ def wirer(repo: Repo, tmp_path: Path, **more: Any) -> Wirer:
     StateDir(repo.root).create()
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
-    return Wirer(StateDir(repo.root), home, **more)
+    return Wirer(StateDir(repo.root), home, mcp=True, **more)
 
 
 def profile(name: str) -> Profile:
@@ -341,3 +341,18 @@ def test_init_shows_asks_and_is_proved_by_the_doctor(repo: Repo) -> None:
     assert repo.coord("init", "--remove", "--agent", "claude-code", "--yes").returncode == 0
     assert not (repo.root / ".claude").exists()
     assert "no agent profile" in repo.coord("init", "--agent", "nobody").stderr
+
+
+@pytest.mark.parametrize("name", WIRED)
+def test_the_mcp_server_is_named_only_where_it_is_asked_for(name: str, repo: Repo, tmp_path: Path) -> None:
+    """And stays, once it was: what is wired anew has it again."""
+    state, found = StateDir(repo.root), profile(name)
+    plain = Wirer(state, tmp_path)
+    plain.apply(found, plain.plan(found))
+    assert plain.is_wired(found) and not any("cli.main" in (repo.root / path).read_text() and "\"mcp\"" in (repo.root / path).read_text()
+                                             for path in (entry.file for entry in found.wire) if (repo.root / path).is_file())
+    tools = Wirer(state, tmp_path, mcp=True)
+    tools.apply(found, tools.plan(found))
+    assert tools.plan(found) == plain.plan(found) == [] and plain.is_wired(found)
+    for change in plain.unplan(found):
+        assert change.after is None or "cli.main" not in change.after
