@@ -13,6 +13,11 @@ class OverlapSide(Reply):
     branch: str | None  # null: none is checked out
     agents: list[str]  # those with leases there now, on this file if any
 
+    def describe(self) -> str:
+        """`main (bob)`."""
+        place = self.branch or self.worktree or "the main tree"
+        return f"{place} ({', '.join(self.agents)})" if self.agents else place
+
 
 class Overlap(Reply):
     path: str  # of the file, from the root
@@ -20,6 +25,21 @@ class Overlap(Reply):
     sides: list[OverlapSide]  # the two working trees that change it
     clean: bool  # whether a trial merge of the two has no conflict
     why: str = ""  # what the trial merge conflicts in
+
+    @property
+    def names(self) -> list[str]:
+        """What both change: regions, or the file."""
+        return self.regions or [self.path]
+
+    @property
+    def together(self) -> str:
+        """What becomes of the two, in words."""
+        return "merges" if self.clean else f"conflict: {self.why}"
+
+    def describe(self) -> str:
+        """One line: what, where, by whom, and what becomes of it."""
+        first, second = (side.describe() for side in self.sides)
+        return f"{', '.join(self.names)}: in {first} and in {second}; {self.together}"
 
 
 class OverlapList(Reply):
@@ -39,4 +59,6 @@ class Overlaps(Request[OverlapList]):
     http = ("GET", "/v1/overlaps")
     writes = False
     branch: Name | None = None  # only of the tree that has this branch checked out
+    cwd: Name | None = None  # only of the tree with this directory
+    paths: list[Name] = []  # only of these files, from the root
     limit: Count = 200

@@ -1,0 +1,196 @@
+"""What the working trees of a repository change and have not landed. It is read from git and the
+files, and never kept.
+
+A tree's changes count from the newest commit that the main working tree has, too: what has landed
+is nobody's overlap. Everything here runs git and reads files, so it is for a thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from coordinator.files.beneath import Root
+from coordinator.files.canonical import Tree
+from coordinator.files.content import Content
+from coordinator.files.git import Git, GitError
+from coordinator.looking.file_regions import FileRegions
+from coordinator.merging.act import merge_texts
+from coordinator.merging.git_merge import GitFailed
+
+#: How many linked trees are compared, and how many changed files of one tree count.
+TREES_MAX, FILES_MAX = 40, 5_000
+#: An agent's edit waits so long for the look at the other trees (seconds). The rest goes untold.
+EDIT_S = 3.0
+_ABSENT = Content("absent", 0, None, "absent")
+#: Git notes nothing of what it has read: it would lock the index, and another git would fail.
+_NO_LOCK = ("--literal-pathspecs", "-c", "diff.autoRefreshIndex=false")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingTree:
+    """A working tree. `worktree`: None for the main one; `base`: its changes count from here."""
+
+    worktree: str | None
+    git: Git
+    head: str
+    branch: str | None
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file that a working tree changes and that has not landed. `regions`: None for the whole
+    file; `at_ms`: when the file was written last; None: it is deleted."""
+
+    path: str
+    worktree: str | None
+    branch: str | None
+    regions: list[str] | None
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """A file that two trees change. `regions`: that both change; None: the whole file. `clash`:
+    what a merge of the two conflicts in; empty: it is clean."""
+
+    path: str
+    regions: list[str] | None
+    clash: str
+
+
+class WorkingTrees:
+    """The working trees of one repository. Safe to use from several threads.
+
+    Args:
+        bytes_max: gives how large a file is that is divided, at most (bytes).
+    """
+
+    def __init__(self, tree: Tree, regions: FileRegions, bytes_max: Callable[[], int]) -> None:
+        self._tree, self._regions, self._bytes_max = tree, regions, bytes_max
+
+    def list_trees(self) -> list[WorkingTree]:
+        """The main working tree, and the linked ones. One without a commit is left out."""
+        places = [None, *sorted(self._tree.worktrees())[:TREES_MAX]]
+        main = Git(self._tree.root).commit("HEAD")
+        return [tree for place in places if (tree := self._open(place, main)) is not None]
+
+    def list_changed(self, tree: WorkingTree, paths: Sequence[str] = ()) -> set[str]:
+        """The files (of these, if any are named) that a working tree changes, and those that git
+        does not know."""
+        try:
+            listed = (tree.git.names(*_NO_LOCK, "diff", "--name-only", "-z", "--no-renames",
+                                     "--relative", tree.base, "--", *paths)
+                      + tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others",
+                                       "--exclude-standard", "--", *paths))
+        except GitError:
+            return set()
+        return set(listed[:FILES_MAX])
+
+    def compare(self, first: WorkingTree, second: WorkingTree,
+                paths: Sequence[str]) -> Iterator[Both]:
+        """Which of these files, that both trees change, they change differently and in one region,
+        or so that a merge conflicts."""
+        base = _find_base(first.git, first.head, second.head)
+        for path in paths:
+            ours, theirs = (self._read(tree.worktree, path) for tree in (first, second))
+            if ours.name == theirs.name:
+                continue
+            before = _read_committed(first.git, base, path)
+            if ours.data is None or theirs.data is None or len(before) > self._bytes_max():
+                yield Both(path, None, "one side deletes it" if None in (ours.name, theirs.name)
+                           else "it is large")
+                continue
+            regions = self._list_both(path, before, ours.data, theirs.data)
+            clash = _try_merge(path, before, ours.data, theirs.data)
+            if regions != [] or clash:
+                yield Both(path, regions or None, clash)
+
+    def find_beside(self, worktree: str | None, paths: Sequence[str]) -> list[Change]:
+        """What the trees beside this one change of these files. No git runs where all have a file
+        as it is here."""
+        until, main, result = time.monotonic() + EDIT_S, "", list[Change]()
+        here = {path: self._read(worktree, path).name for path in paths}
+        for place in [None, *sorted(self._tree.worktrees())[:TREES_MAX]]:
+            differing = [] if place == worktree else [
+                path for path in paths if self._read(place, path).name != here[path]]
+            if not differing or time.monotonic() > until:
+                continue
+            main = main or Git(self._tree.root, timeout_s=EDIT_S).commit("HEAD") or ""
+            tree = self._open(place, main or None, timeout_s=EDIT_S)
+            if tree is not None:
+                result += [self._describe(tree, path) for path in sorted(
+                    self.list_changed(tree, differing))]
+        return result
+
+    def _open(self, place: str | None, main: str | None, **how: float) -> WorkingTree | None:
+        git = Git(Path(place or self._tree.root), **how)
+        head = git.commit("HEAD")
+        if head is None:
+            return None
+        branch = git.branch()
+        base = head if main is None else _find_base(git, head, main) or head
+        return WorkingTree(place, git, head, branch and branch.removeprefix("refs/heads/"), base)
+
+    def _describe(self, tree: WorkingTree, path: str) -> Change:
+        now, before = self._read(tree.worktree, path), _read_committed(tree.git, tree.base, path)
+        regions = None if now.data is None or len(before) > self._bytes_max() else (
+            self._regions.changed(path, before, now.data)[0])
+        return Change(path, tree.worktree, tree.branch,
+                      [f"{path}::{name}" for name in regions or ()] or None,
+                      self._find_time(tree.worktree, path))
+
+    def _find_time(self, worktree: str | None, path: str) -> int | None:
+        with Root(worktree or self._tree.root) as root:
+            status = root.stat(path)
+        return None if status is None else status.st_mtime_ns // 1_000_000
+
+    def _list_both(self, path: str, before: bytes, ours: bytes,
+                   theirs: bytes) -> list[str] | None:
+        """The regions that the sides change differently; None where one changes more than single
+        regions."""
+        mine, its = (self._regions.changed(path, before, side)[0] for side in (ours, theirs))
+        if mine is None or its is None:
+            return None
+        return [f"{path}::{name}" for name in mine if name in its
+                and self._regions.part(path, ours, name) != self._regions.part(path, theirs, name)]
+
+    def _read(self, worktree: str | None, path: str) -> Content:
+        """A file's content as it is now; its bytes, too, unless it is large."""
+        try:
+            with Root(worktree or self._tree.root) as root:
+                return root.snapshot(path, self._bytes_max())
+        except OSError:
+            return _ABSENT
+
+
+@lru_cache(maxsize=1024)
+def _find_base_of(place: Path, first: str, second: str) -> str | None:
+    return Git(place).base(first, second)
+
+
+def _find_base(git: Git, first: str, second: str) -> str | None:
+    """The common commit of two: it never changes, so git is asked once."""
+    return first if first == second else _find_base_of(git.place, first, second)
+
+
+def _read_committed(git: Git, commit: str | None, path: str) -> bytes:
+    try:
+        return git.blob(f"{commit}:./{path}") if commit else b""
+    except GitError:
+        return b""
+
+
+def _try_merge(path: str, before: bytes, ours: bytes, theirs: bytes) -> str:
+    """What a merge of the two conflicts in; empty if it is clean."""
+    try:
+        merged = merge_texts(before, ours, theirs, path)
+    except (GitFailed, OSError) as bad:
+        return str(bad)
+    if merged.by != "conflict":
+        return ""
+    return ", ".join(clash.name for clash in merged.conflicts) or "the lines of both"
