@@ -154,6 +154,11 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return code
     _wait_for_turn(check.root, _make_request(
         git, check, pid, rest, Path(top) if _is_usual(git, top) else check.root))
+    if rest[0] == "merge":
+        check.tell_overlaps([])
+        for word in rest[1:]:
+            if git.line("rev-parse", "-q", "--verify", f"refs/heads/{word}"):
+                check.tell_overlaps([], branch=word)
     return HAS_TURN
 
 
@@ -350,6 +355,8 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
     if name == "commit":
         listed, saved = _committed(git, top, rest)
         text = check.commit_of(listed, saved.difference(as_staged))
+        if not text and listed:
+            check.tell_overlaps(listed)
     elif git_commands.asks_the_user(rest):
         return RUN  # the commit is looked at
     else:

@@ -7,16 +7,18 @@ is nobody's overlap. Everything here runs git and reads files, so it is for a th
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from coordinator.files.beneath import Root
 from coordinator.files.canonical import Tree
 from coordinator.files.content import Content
-from coordinator.files.git import Git, GitError
+from coordinator.files.git import TIMEOUT_S, Git, GitError
 from coordinator.looking.file_regions import FileRegions
 from coordinator.merging.act import merge_texts
 from coordinator.merging.git_merge import GitFailed
@@ -28,6 +30,11 @@ EDIT_S = 3.0
 _ABSENT = Content("absent", 0, None, "absent")
 #: Git notes nothing of what it has read: it would lock the index, and another git would fail.
 _NO_LOCK = ("--literal-pathspecs", "-c", "diff.autoRefreshIndex=false")
+
+
+class _Head(NamedTuple):
+    commit: str
+    branch: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +82,9 @@ class WorkingTrees:
 
     def list_trees(self) -> list[WorkingTree]:
         """The main working tree, and the linked ones. One without a commit is left out."""
-        places = [None, *sorted(self._tree.worktrees())[:TREES_MAX]]
-        main = Git(self._tree.root).commit("HEAD")
-        return [tree for place in places if (tree := self._open(place, main)) is not None]
+        heads = self._read_heads(TIMEOUT_S)
+        return [tree for place in self._list_places()
+                if (tree := self._open(place, heads, TIMEOUT_S)) is not None]
 
     def list_changed(self, tree: WorkingTree, paths: Sequence[str] = ()) -> set[str]:
         """The files (of these, if any are named) that a working tree changes, and those that git
@@ -113,28 +120,46 @@ class WorkingTrees:
     def find_beside(self, worktree: str | None, paths: Sequence[str]) -> list[Change]:
         """What the trees beside this one change of these files. No git runs where all have a file
         as it is here."""
-        until, main, result = time.monotonic() + EDIT_S, "", list[Change]()
+        until, result = time.monotonic() + EDIT_S, list[Change]()
+        heads: dict[str, _Head] = {}
         here = {path: self._read(worktree, path).name for path in paths}
-        for place in [None, *sorted(self._tree.worktrees())[:TREES_MAX]]:
+        for place in self._list_places():
             differing = [] if place == worktree else [
                 path for path in paths if self._read(place, path).name != here[path]]
             if not differing or time.monotonic() > until:
                 continue
-            main = main or Git(self._tree.root, timeout_s=EDIT_S).commit("HEAD") or ""
-            tree = self._open(place, main or None, timeout_s=EDIT_S)
+            heads = heads or self._read_heads(EDIT_S)
+            tree = self._open(place, heads, EDIT_S)
             if tree is not None:
                 result += [self._describe(tree, path) for path in sorted(
                     self.list_changed(tree, differing))]
         return result
 
-    def _open(self, place: str | None, main: str | None, **how: float) -> WorkingTree | None:
-        git = Git(Path(place or self._tree.root), **how)
-        head = git.commit("HEAD")
-        if head is None:
+    def _list_places(self) -> list[str | None]:
+        return [None, *sorted(self._tree.worktrees())[:TREES_MAX]]
+
+    def _read_heads(self, timeout_s: float) -> dict[str, _Head]:
+        """What each working tree has checked out, by its path."""
+        result: dict[str, _Head] = {}
+        text = Git(self._tree.root, timeout_s=timeout_s).maybe("worktree", "list", "--porcelain")
+        for block in (text or "").split("\n\n"):
+            fields = dict(line.partition(" ")[::2] for line in block.splitlines())
+            if "worktree" in fields and fields.get("HEAD", "").strip("0"):
+                result[os.path.realpath(fields["worktree"])] = _Head(
+                    fields["HEAD"], fields.get("branch", "").removeprefix("refs/heads/") or None)
+        return result
+
+    def _open(self, place: str | None, heads: Mapping[str, _Head],
+              timeout_s: float) -> WorkingTree | None:
+        """A working tree. The root, and so a tree's counterpart of it, may be below git's top."""
+        own, main = (next((heads[str(folder)] for folder in (top, *top.parents)
+                           if str(folder) in heads), None)
+                     for top in (Path(place or self._tree.root), self._tree.root))
+        if own is None:
             return None
-        branch = git.branch()
-        base = head if main is None else _find_base(git, head, main) or head
-        return WorkingTree(place, git, head, branch and branch.removeprefix("refs/heads/"), base)
+        git = Git(Path(place or self._tree.root), timeout_s=timeout_s)
+        base = main and _find_base(git, own.commit, main.commit)
+        return WorkingTree(place, git, own.commit, own.branch, base or own.commit)
 
     def _describe(self, tree: WorkingTree, path: str) -> Change:
         now, before = self._read(tree.worktree, path), _read_committed(tree.git, tree.base, path)

@@ -185,7 +185,8 @@ class Watching(Asking):
         return self.call(rq.Health(integrity=integrity))
 
     def overlaps(
-        self, *, branch: str | None = None, paths: Sequence[str] = (), limit: int = 200,
+        self, *, branch: str | None = None, paths: Sequence[str] = (), unasked: bool = False,
+        limit: int = 200,
     ) -> rq.OverlapList:
         """What two working trees of the repository change both, file by file and by region, from
         their common commit on, and whether a trial merge of the two is clean. Nothing is changed.
@@ -195,11 +196,12 @@ class Watching(Asking):
 
         Args:
             branch: Only of the tree that has this branch checked out.
-            paths: Only of these files, from the root.
+            paths: Only of these files.
+            unasked: For a warning: none where `[worktrees] overlap = "ignore"`.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
         return self.call(rq.Overlaps(
-            branch=branch, paths=listed(paths), limit=limit, cwd=here(),
+            branch=branch, paths=listed(paths), unasked=unasked, limit=limit, cwd=here(),
         ))
 
     def coordinators(self) -> rq.CoordinatorList:

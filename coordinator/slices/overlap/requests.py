@@ -5,6 +5,9 @@ from __future__ import annotations
 from coordinator.words.requests.base import Count, Reply, Request
 from coordinator.words.texts import Name
 
+#: How many overlaps are told before a commit, a merge or a landing.
+LINES_MAX = 5
+
 
 class OverlapSide(Reply):
     """One of the two working trees."""
@@ -47,6 +50,12 @@ class OverlapList(Reply):
     next: str | None = None
     cut: bool = False  # there are more than are listed
 
+    def describe(self) -> list[str]:
+        """A line for each, of a few."""
+        rest = len(self.items) - LINES_MAX
+        more = [f"and {rest} more: `coord overlap`"] if rest > 0 else []
+        return [item.describe() for item in self.items[:LINES_MAX]] + more
+
 
 class Overlaps(Request[OverlapList]):
     """What two working trees of the repository change both, file by file and by region, from their
@@ -59,6 +68,7 @@ class Overlaps(Request[OverlapList]):
     http = ("GET", "/v1/overlaps")
     writes = False
     branch: Name | None = None  # only of the tree that has this branch checked out
-    cwd: Name | None = None  # only of the tree with this directory
-    paths: list[Name] = []  # only of these files, from the root
+    cwd: Name | None = None  # only of the tree with this file or directory
+    paths: list[Name] = []  # only of these files
+    unasked: bool = False  # for a warning: none where `[worktrees] overlap = "ignore"`
     limit: Count = 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+from functools import partial
 from itertools import combinations
 
 from coordinator.kernel.core import Actor, Service
@@ -19,13 +21,14 @@ LEASES_MAX = 2_000
 
 def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> rq.OverlapList:
     """See `requests.Overlaps`."""
-    trees = svc.trees.list_trees()
-    if len(trees) < 2:
+    if svc.tree.alone or (req.unasked and svc.settings.worktrees.overlap == "ignore"):
         return rq.OverlapList(items=[])
-    changed = {tree.worktree: svc.trees.list_changed(tree, req.paths) for tree in trees}
+    trees, whole = svc.trees.list_trees(), partial(posixpath.join, svc.root)
+    named = [name for path in req.paths if (name := svc.tree.relative(whole(path)))]
+    changed = {tree.worktree: svc.trees.list_changed(tree, named) for tree in trees}
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.kind != "key"]
-    place = None if req.cwd is None else svc.tree.worktree_of(req.cwd)
+    place = None if req.cwd is None else svc.tree.worktree_of(whole(req.cwd))
     result: list[rq.Overlap] = []
     for pair in combinations(trees, 2):
         if req.branch not in (None, *(tree.branch for tree in pair)) or (
