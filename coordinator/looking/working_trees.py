@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -125,7 +126,8 @@ class WorkingTrees:
         here = {path: self._read(worktree, path).name for path in paths}
         for place in self._list_places():
             differing = [] if place == worktree else [
-                path for path in paths if self._read(place, path).name != here[path]]
+                path for path in paths if self._read(place, path).name != here[path]
+                and not self._is_one(place, worktree, path)]
             if not differing or time.monotonic() > until:
                 continue
             heads = heads or self._read_heads(EDIT_S)
@@ -134,6 +136,13 @@ class WorkingTrees:
                 result += [self._describe(tree, path) for path in sorted(
                     self.list_changed(tree, differing))]
         return result
+
+    def _is_one(self, place: str | None, other: str | None, path: str) -> bool:
+        """Whether a link makes the path one file in both trees."""
+        with suppress(OSError):
+            return Path(place or self._tree.root, path).samefile(
+                Path(other or self._tree.root, path))
+        return False
 
     def _list_places(self) -> list[str | None]:
         return [None, *sorted(self._tree.worktrees())[:TREES_MAX]]

@@ -460,9 +460,10 @@ def test_what_another_tree_changes_too_is_told_before_it_lands(repo: Repo, launc
     (other / "a").write_text("theirs\n")
     going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED)
     assert [attempt["outcome"] for attempt in going.report()["attempts"]] == ["done"]
-    line = [line for line in going.said().splitlines() if "about to land" in line]
-    assert len(line) == (overlap == "tell")
-    assert all("T-1 is about to land: a: in other and in coord/" in text and "; conflict: the lines of both" in text for text in line), line
+    lines = [line for line in going.said().splitlines() if "about to land" in line]
+    assert len(lines) == (overlap == "tell")
+    for line in lines:
+        assert "T-1 is about to land: a: in coord/" in line and " (shell-1) and in other; conflict: the lines of both" in line
 
 
 def test_files_of_another_holder_are_named_with_their_holder(repo: Repo, launch: Start) -> None:

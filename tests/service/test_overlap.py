@@ -93,12 +93,30 @@ def test_nobody_makes_his_lease_count_where_another_has_one(trees: Trees) -> Non
     assert len(trees.rows()) == 2
 
 
-def test_one_inode_under_two_trees_is_one_file(trees: Trees) -> None:
+@pytest.mark.parametrize("first", ["main", "w"])
+@pytest.mark.parametrize("how", ["hard link", "folder", "file", "foreign folder"])
+def test_one_inode_under_two_trees_is_one_file(trees: Trees, first: str, how: str) -> None:
     """As linked `node_modules` are."""
-    (Path(trees.cwd["w"], "src/a.py")).unlink()
-    os.link(Path(trees.cwd["main"], "src/a.py"), Path(trees.cwd["w"], "src/a.py"))
+    main, w, path = Path(trees.cwd["main"]), Path(trees.cwd["w"]), "src/a.py"
+    if how == "hard link":
+        (w / path).unlink()
+        os.link(main / path, w / path)
+    else:
+        path = "node_modules/a.js"
+        target = (main if how != "foreign folder" else w) / "node_modules"
+        trees.world.write("node_modules/a.js", "a\n")
+        if how == "file":
+            (w / "node_modules").mkdir()
+            (w / path).symlink_to(main / path)
+        elif how == "folder":
+            (w / "node_modules").symlink_to(target)
+        else:
+            os.rename(main / "node_modules", target)
+            (main / "node_modules").symlink_to(target)
     ann, bob = Session(trees.world, "ann"), Session(trees.world, "bob")
-    assert edit(trees, ann, "w") == "" and ann.name in edit(trees, bob, "main")
+    assert edit(trees, ann, first, path) == ""
+    assert ann.name in edit(trees, bob, "w" if first == "main" else "main", path)
+    assert told(trees, ann.name) == []
 
 
 @pytest.mark.parametrize(("settings", "refused", "says"), [

@@ -122,11 +122,12 @@ def _describe(svc: Service, tx: Tx, work: _Work) -> str:
     place = "the main working tree" if work.worktree is None else (
         f"the working tree {posixpath.relpath(work.worktree, svc.root)}")
     task = tx.first(TaskRow, "task_get", work.task) if work.task else None
-    purpose = quoted(work.description) if task is None else f"{work.task}, {quoted(task.title)}"
-    return (f"{work.agent or 'Somebody'} {'edits' if work.is_leased else 'changed'} "
-            f"{listed(work.names)} in {place}, too, since {short(work.since)}"
-            f"{f' ({purpose})' if purpose else ''}{'' if work.is_leased else '; not landed yet'}. "
-            "Nobody is stopped; the two are merged when they land.")
+    text = work.description if task is None else f"{task.task_id}: {task.title}"
+    purpose = f" ({quoted(text)})" if text else ""
+    verb, landed = ("edits", "") if work.is_leased else ("changed", "; not landed yet")
+    return (f"{work.agent or 'Somebody'} {verb} {listed(work.names)} in {place}, too, since "
+            f"{short(work.since)}{purpose}{landed}. Nobody is stopped; the two are merged when "
+            "they land.")
 
 
 def _narrow(first: str, second: str) -> str:
