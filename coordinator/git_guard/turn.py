@@ -154,12 +154,17 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return code
     _wait_for_turn(check.root, _make_request(
         git, check, pid, rest, Path(top) if _is_usual(git, top) else check.root))
+    _tell_merged(git, check, rest)
+    return HAS_TURN
+
+
+def _tell_merged(git: Program, check: CommitCheck, rest: list[str]) -> None:
+    """Tell before a merge what other working trees change of what it brings together."""
     if rest[0] == "merge":
         check.tell_overlaps([])
-        for word in rest[1:]:
-            if git.line("rev-parse", "-q", "--verify", f"refs/heads/{word}"):
-                check.tell_overlaps([], branch=word)
-    return HAS_TURN
+    for word in rest[1:] if rest[0] == "merge" else ():
+        if git.line("rev-parse", "-q", "--verify", f"refs/heads/{word}"):
+            check.tell_overlaps([], branch=word)
 
 
 def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) -> int | None:

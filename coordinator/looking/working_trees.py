@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,7 +30,7 @@ TREES_MAX, FILES_MAX = 40, 5_000
 #: An agent's edit waits so long for the look at the other trees (seconds). The rest goes untold.
 EDIT_S = 3.0
 _ABSENT = Content("absent", 0, None, "absent")
-#: Git notes nothing of what it has read: it would lock the index, and another git would fail.
+#: git notes nothing of what it has read: it would lock the index, and another git would fail.
 _NO_LOCK = ("--literal-pathspecs", "-c", "diff.autoRefreshIndex=false")
 
 
@@ -52,11 +53,10 @@ class WorkingTree:
 @dataclass(frozen=True, slots=True)
 class Change:
     """A file that a working tree changes and that has not landed. `regions`: None for the whole
-    file; `at_ms`: when the file was written last; None: it is deleted."""
+    file; `at_ms`: when it was written last; None: it is deleted."""
 
     path: str
     worktree: str | None
-    branch: str | None
     regions: list[str] | None
     at_ms: int | None
 
@@ -66,6 +66,7 @@ class Both:
     """A file that two trees change. `regions`: that both change; None: the whole file. `clash`:
     what a merge of the two conflicts in; empty: it is clean."""
 
+    trees: tuple[WorkingTree, WorkingTree]
     path: str
     regions: list[str] | None
     clash: str
@@ -81,42 +82,18 @@ class WorkingTrees:
     def __init__(self, tree: Tree, regions: FileRegions, bytes_max: Callable[[], int]) -> None:
         self._tree, self._regions, self._bytes_max = tree, regions, bytes_max
 
-    def list_trees(self) -> list[WorkingTree]:
-        """The main working tree, and the linked ones. One without a commit is left out."""
+    def find_both(self, paths: Sequence[str],
+                  is_asked: Callable[[WorkingTree, WorkingTree], bool]) -> Iterator[Both]:
+        """What two trees change differently in one region, or so that a merge conflicts. `paths`:
+        only of these files, if any are named."""
         heads = self._read_heads(TIMEOUT_S)
-        return [tree for place in self._list_places()
-                if (tree := self._open(place, heads, TIMEOUT_S)) is not None]
-
-    def list_changed(self, tree: WorkingTree, paths: Sequence[str] = ()) -> set[str]:
-        """The files (of these, if any are named) that a working tree changes, and those that git
-        does not know."""
-        try:
-            listed = (tree.git.names(*_NO_LOCK, "diff", "--name-only", "-z", "--no-renames",
-                                     "--relative", tree.base, "--", *paths)
-                      + tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others",
-                                       "--exclude-standard", "--", *paths))
-        except GitError:
-            return set()
-        return set(listed[:FILES_MAX])
-
-    def compare(self, first: WorkingTree, second: WorkingTree,
-                paths: Sequence[str]) -> Iterator[Both]:
-        """Which of these files, that both trees change, they change differently and in one region,
-        or so that a merge conflicts."""
-        base = _find_base(first.git, first.head, second.head)
-        for path in paths:
-            ours, theirs = (self._read(tree.worktree, path) for tree in (first, second))
-            if ours.name == theirs.name:
-                continue
-            before = _read_committed(first.git, base, path)
-            if ours.data is None or theirs.data is None or len(before) > self._bytes_max():
-                yield Both(path, None, "one side deletes it" if None in (ours.name, theirs.name)
-                           else "it is large")
-                continue
-            regions = self._list_both(path, before, ours.data, theirs.data)
-            clash = _try_merge(path, before, ours.data, theirs.data)
-            if regions != [] or clash:
-                yield Both(path, regions or None, clash)
+        trees = [tree for place in self._list_places()
+                 if (tree := self._open(place, heads, TIMEOUT_S)) is not None]
+        changed = {tree.worktree: _list_changed(tree, paths) for tree in trees}
+        for first, second in combinations(trees, 2):
+            if is_asked(first, second):
+                for path in sorted(changed[first.worktree] & changed[second.worktree]):
+                    yield from self._compare(first, second, path)
 
     def find_beside(self, worktree: str | None, paths: Sequence[str]) -> list[Change]:
         """What the trees beside this one change of these files. No git runs where all have a file
@@ -125,63 +102,29 @@ class WorkingTrees:
         heads: dict[str, _Head] = {}
         here = {path: self._read(worktree, path).name for path in paths}
         for place in self._list_places():
-            differing = [] if place == worktree else [
-                path for path in paths if self._read(place, path).name != here[path]
-                and not self._is_one(place, worktree, path)]
-            if not differing or time.monotonic() > until:
-                continue
-            heads = heads or self._read_heads(EDIT_S)
-            tree = self._open(place, heads, EDIT_S)
-            if tree is not None:
-                result += [self._describe(tree, path) for path in sorted(
-                    self.list_changed(tree, differing))]
-        return result
+            differing = [path for path, name in here.items() if place != worktree
+                         and self._read(place, path).name != name
+                         and not self._is_one(place, worktree, path)]
+            if differing and time.monotonic() < until:
+                heads = heads or self._read_heads(EDIT_S)
+                tree = self._open(place, heads, EDIT_S)
+                result += [] if tree is None else [
+                    self._describe(tree, path) for path in _list_changed(tree, differing)]
+        return sorted(result, key=lambda change: change.path)
 
-    def _is_one(self, place: str | None, other: str | None, path: str) -> bool:
-        """Whether a link makes the path one file in both trees."""
-        with suppress(OSError):
-            return Path(place or self._tree.root, path).samefile(
-                Path(other or self._tree.root, path))
-        return False
-
-    def _list_places(self) -> list[str | None]:
-        return [None, *sorted(self._tree.worktrees())[:TREES_MAX]]
-
-    def _read_heads(self, timeout_s: float) -> dict[str, _Head]:
-        """What each working tree has checked out, by its path."""
-        result: dict[str, _Head] = {}
-        text = Git(self._tree.root, timeout_s=timeout_s).maybe("worktree", "list", "--porcelain")
-        for block in (text or "").split("\n\n"):
-            fields = dict(line.partition(" ")[::2] for line in block.splitlines())
-            if "worktree" in fields and fields.get("HEAD", "").strip("0"):
-                result[os.path.realpath(fields["worktree"])] = _Head(
-                    fields["HEAD"], fields.get("branch", "").removeprefix("refs/heads/") or None)
-        return result
-
-    def _open(self, place: str | None, heads: Mapping[str, _Head],
-              timeout_s: float) -> WorkingTree | None:
-        """A working tree. The root, and so a tree's counterpart of it, may be below git's top."""
-        own, main = (next((heads[str(folder)] for folder in (top, *top.parents)
-                           if str(folder) in heads), None)
-                     for top in (Path(place or self._tree.root), self._tree.root))
-        if own is None:
-            return None
-        git = Git(Path(place or self._tree.root), timeout_s=timeout_s)
-        base = main and _find_base(git, own.commit, main.commit)
-        return WorkingTree(place, git, own.commit, own.branch, base or own.commit)
-
-    def _describe(self, tree: WorkingTree, path: str) -> Change:
-        now, before = self._read(tree.worktree, path), _read_committed(tree.git, tree.base, path)
-        regions = None if now.data is None or len(before) > self._bytes_max() else (
-            self._regions.changed(path, before, now.data)[0])
-        return Change(path, tree.worktree, tree.branch,
-                      [f"{path}::{name}" for name in regions or ()] or None,
-                      self._find_time(tree.worktree, path))
-
-    def _find_time(self, worktree: str | None, path: str) -> int | None:
-        with Root(worktree or self._tree.root) as root:
-            status = root.stat(path)
-        return None if status is None else status.st_mtime_ns // 1_000_000
+    def _compare(self, first: WorkingTree, second: WorkingTree, path: str) -> Iterator[Both]:
+        ours, theirs = (self._read(tree.worktree, path) for tree in (first, second))
+        if ours.name == theirs.name:
+            return
+        before = _read_committed(first.git, _find_base(first.git, first.head, second.head), path)
+        regions: list[str] | None = None
+        if ours.data is None or theirs.data is None or len(before) > self._bytes_max():
+            clash = "one side deletes it" if None in (ours.name, theirs.name) else "it is large"
+        else:
+            regions = self._list_both(path, before, ours.data, theirs.data)
+            clash = _try_merge(path, before, ours.data, theirs.data)
+        if regions != [] or clash:
+            yield Both((first, second), path, regions or None, clash)
 
     def _list_both(self, path: str, before: bytes, ours: bytes,
                    theirs: bytes) -> list[str] | None:
@@ -193,13 +136,68 @@ class WorkingTrees:
         return [f"{path}::{name}" for name in mine if name in its
                 and self._regions.part(path, ours, name) != self._regions.part(path, theirs, name)]
 
+    def _describe(self, tree: WorkingTree, path: str) -> Change:
+        now, before = self._read(tree.worktree, path), _read_committed(tree.git, tree.base, path)
+        regions = None if now.data is None or len(before) > self._bytes_max() else (
+            self._regions.changed(path, before, now.data)[0])
+        with Root(tree.worktree or self._tree.root) as root:
+            status = root.stat(path)
+        return Change(path, tree.worktree, [f"{path}::{name}" for name in regions or ()] or None,
+                      None if status is None else status.st_mtime_ns // 1_000_000)
+
+    # ------------------------------------------------------------ git and the files
+
+    def _list_places(self) -> list[str | None]:
+        return [None, *sorted(self._tree.worktrees())[:TREES_MAX]]
+
+    def _read_heads(self, timeout_s: float) -> dict[str, _Head]:
+        """What each working tree has checked out, by its path."""
+        result: dict[str, _Head] = {}
+        text = Git(self._tree.root, timeout_s=timeout_s).maybe("worktree", "list", "--porcelain")
+        for block in (text or "").split("\n\n"):
+            fields = dict(line.partition(" ")[::2] for line in block.splitlines())
+            if fields.get("HEAD", "").strip("0"):
+                result[os.path.realpath(fields["worktree"])] = _Head(
+                    fields["HEAD"], fields.get("branch", "").removeprefix("refs/heads/") or None)
+        return result
+
+    def _open(self, place: str | None, heads: Mapping[str, _Head],
+              timeout_s: float) -> WorkingTree | None:
+        """A working tree; None if nothing is committed there. The root, and so a tree's counterpart
+        of it, may be below git's top."""
+        own, main = (next((heads[str(folder)] for folder in (top, *top.parents)
+                           if str(folder) in heads), None)
+                     for top in (Path(place or self._tree.root), self._tree.root))
+        if own is None:
+            return None
+        git = Git(Path(place or self._tree.root), timeout_s=timeout_s)
+        base = main and _find_base(git, own.commit, main.commit)
+        return WorkingTree(place, git, own.commit, own.branch, base or own.commit)
+
     def _read(self, worktree: str | None, path: str) -> Content:
         """A file's content as it is now; its bytes, too, unless it is large."""
-        try:
-            with Root(worktree or self._tree.root) as root:
-                return root.snapshot(path, self._bytes_max())
-        except OSError:
-            return _ABSENT
+        with suppress(OSError), Root(worktree or self._tree.root) as root:
+            return root.snapshot(path, self._bytes_max())
+        return _ABSENT
+
+    def _is_one(self, place: str | None, other: str | None, path: str) -> bool:
+        """Whether a link makes the path one file in both trees."""
+        with suppress(OSError):
+            return Path(place or self._tree.root, path).samefile(
+                Path(other or self._tree.root, path))
+        return False
+
+
+def _list_changed(tree: WorkingTree, paths: Sequence[str]) -> set[str]:
+    """The files (of these, if any are named) that a working tree changes, and those that git does
+    not know."""
+    listed: list[str] = []
+    with suppress(GitError):
+        listed += tree.git.names(*_NO_LOCK, "diff", "--name-only", "-z", "--no-renames",
+                                 "--relative", tree.base, "--", *paths)
+        listed += tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others", "--exclude-standard",
+                                 "--", *paths)
+    return set(listed[:FILES_MAX])
 
 
 @lru_cache(maxsize=1024)
@@ -213,10 +211,9 @@ def _find_base(git: Git, first: str, second: str) -> str | None:
 
 
 def _read_committed(git: Git, commit: str | None, path: str) -> bytes:
-    try:
+    with suppress(GitError):
         return git.blob(f"{commit}:./{path}") if commit else b""
-    except GitError:
-        return b""
+    return b""
 
 
 def _try_merge(path: str, before: bytes, ours: bytes, theirs: bytes) -> str:

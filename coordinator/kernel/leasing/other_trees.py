@@ -8,8 +8,9 @@ landed. Each pair of agents is told once of each region, as far as the log reach
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
+from itertools import groupby
 from typing import NamedTuple
 
 from coordinator.kernel.core import Service, listed
@@ -43,15 +44,20 @@ class _Work(NamedTuple):
     since: int
     task: str | None = None
     description: str = ""
-    is_leased: bool = False
+    is_leased: bool = True
+
+    @property
+    def other(self) -> str:
+        """Whose it is, as it is remembered who was told of whom."""
+        return self.agent or self.worktree or "a person"
 
 
 class Seen(NamedTuple):
-    """What was read before an edit: what other trees have of its files, and whom the agent was told
-    of: (other, region)."""
+    """What was read before an edit: what other trees have of its files, and of whom the agent was
+    told: (other, region)."""
 
     works: Sequence[_Work] = ()
-    told: frozenset[tuple[str, str]] = frozenset()
+    told: Set[tuple[str, str]] = frozenset()
 
 
 def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted],
@@ -65,17 +71,13 @@ def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted
     if svc.tree.alone or svc.settings.worktrees.overlap != "tell" or not (
             purposes.is_unasked(purpose)):
         return None
-    places: dict[str | None, list[str]] = {}
-    for located, _ in wanted[:FILES_MAX]:
-        asked = located.resource
-        if asked.kind in ("file", "region") and own_key(asked) not in blockers.own:
-            places.setdefault(located.worktree, []).append(path_of(asked.name, asked.kind))
-    if not places:
-        return None
+    files = sorted({(located.worktree or "", path_of(located.resource.name, located.resource.kind))
+                    for located, _ in wanted[:FILES_MAX]
+                    if own_key(located.resource) not in blockers.own})
 
     def read(view: View) -> Seen:
-        works = [work for worktree, paths in places.items()
-                 for change in svc.trees.find_beside(worktree, sorted(set(paths)))
+        works = [work for worktree, some in groupby(files, lambda file: file[0])
+                 for change in svc.trees.find_beside(worktree or None, [path for _, path in some])
                  for work in _attribute(svc, view, change)]
         return Seen(works, _read_told(view, agent) if works or blockers.apart else frozenset())
 
@@ -84,38 +86,42 @@ def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted
             return apart(tx, read)()
         return Seen()
 
-    return tx.looked.after(f"beside {places}", read_if_possible)
+    return tx.looked.after(f"beside {files}", read_if_possible) if files else None
 
 
 def tell(svc: Service, tx: Tx, agent: str, granted: rq.Acquired, blockers: Blockers,
          seen: Seen) -> None:
     """Tell both sides what the new leases have in common with the work in other trees."""
     leased = [_Work([row.file_path], row.worktree, row.locked_by, from_iso(row.locked_at),
-                    row.task_id, row.task_description, is_leased=True) for row in blockers.apart]
+                    row.task_id, row.task_description) for row in blockers.apart]
     holders = {(work.agent, work.worktree) for work in leased}
+    works = [*leased, *(work for work in seen.works if (work.agent, work.worktree) not in holders)]
     told = set(seen.told)
-    for work in [*leased, *(work for work in seen.works
-                            if (work.agent, work.worktree) not in holders)]:
-        if work.agent is not None and owner(tx, work.agent) == owner(tx, agent):
-            continue
-        for lease in granted.leases:
-            other = work.agent or work.worktree or "a person"
-            names = {_narrow(lease.resource, name) for name in work.names
-                     if not lease.reentrant and _overlap(svc, lease.resource, name)}
-            new = sorted(name for name in names if (other, name) not in told)
-            if not new:
-                continue
-            told |= {(other, name) for name in new}
-            mine = _Work([lease.resource], lease.worktree, agent, tx.now_ms, lease.task,
-                         lease.description, is_leased=True)
-            if work.agent is not None:
-                _post(svc, tx, work.agent, new, mine)
-            _post(svc, tx, agent, new, work if work.is_leased else work._replace(names=new))
+    for work in works:
+        if work.agent is None or owner(tx, work.agent) != owner(tx, agent):
+            for lease in granted.leases:
+                told |= _tell_pair(svc, tx, work, lease, told)
 
 
-def _post(svc: Service, tx: Tx, agent: str, names: list[str], work: _Work) -> None:
-    notices.post(tx, agent, "overlap", _describe(svc, tx, work), resource=names[0],
-                 other=work.agent or work.worktree or "a person", regions=names)
+def _tell_pair(svc: Service, tx: Tx, work: _Work, lease: rq.Lease,
+               told: Set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Tell two agents what they have in common, but what was told already; returns what is new."""
+    names = sorted({lease.resource if "::" in lease.resource else name for name in work.names
+                    if not lease.reentrant and _overlap(svc, lease.resource, name)})
+    new = [name for name in names if (work.other, name) not in told]
+    if not new:
+        return set()
+    mine = _Work([lease.resource], lease.worktree, lease.locked_by, tx.now_ms, lease.task,
+                 lease.description)
+    _post(svc, tx, work.agent, new, mine)
+    _post(svc, tx, lease.locked_by, new, work if work.is_leased else work._replace(names=new))
+    return {(work.other, name) for name in new}
+
+
+def _post(svc: Service, tx: Tx, agent: str | None, names: list[str], work: _Work) -> None:
+    if agent is not None:
+        notices.post(tx, agent, "overlap", _describe(svc, tx, work), resource=names[0],
+                     other=work.other, regions=names)
 
 
 def _describe(svc: Service, tx: Tx, work: _Work) -> str:
@@ -130,11 +136,6 @@ def _describe(svc: Service, tx: Tx, work: _Work) -> str:
             "they land.")
 
 
-def _narrow(first: str, second: str) -> str:
-    """The narrower of two names that overlap."""
-    return first if "::" in first else second
-
-
 def _overlap(svc: Service, first: str, second: str) -> bool:
     return overlaps(*(resource(name, kind_of(name), fold_case=svc.fold_case)
                       for name in (first, second)))
@@ -145,30 +146,22 @@ def _overlap(svc: Service, first: str, second: str) -> bool:
 
 def _attribute(svc: Service, view: View, change: Change) -> Iterator[_Work]:
     """A change of another tree, as the work of those who leased its regions there last."""
-    last: dict[str, tuple[ev.LeaseGranted, str]] = {}
-    names = change.regions or [change.path]
-    for row in view.each(LogRow, "events_after", 0, None, None, change.path, "lease_granted",
-                         EVENTS_MAX):
-        event = ev.ANY.decode(row.data)
-        if event.worktree == change.worktree and event.mode == "exclusive":
-            last |= {name: (event, row.at) for name in names
-                     if _overlap(svc, name, event.resource)}
-    by_event: dict[int, list[str]] = {}
-    for name in names:
-        token = last[name][0].fencing_token if name in last else 0
-        by_event.setdefault(token, []).append(name)
-    for some in by_event.values():
-        event, instant = last.get(some[0], (None, None))
-        if event is None or instant is None:
-            yield _Work(some, change.worktree, None, change.at_ms or view.now_ms)
-        else:
-            yield _Work(some, change.worktree, event.agent, from_iso(instant), event.task,
-                        event.description)
+    grants = [(from_iso(row.at), event) for row in view.each(
+        LogRow, "events_after", 0, None, None, change.path, "lease_granted", EVENTS_MAX)
+        if (event := ev.ANY.decode(row.data)).worktree == change.worktree]
+    by_work: dict[_Work, list[str]] = {}
+    for name in change.regions or [change.path]:
+        work = next((_Work((), change.worktree, event.agent, at_ms, event.task, event.description)
+                     for at_ms, event in reversed(grants) if event.mode == "exclusive"
+                     and _overlap(svc, name, event.resource)),
+                    _Work((), change.worktree, None, change.at_ms or view.now_ms))
+        by_work.setdefault(work, []).append(name)
+    for work, names in by_work.items():
+        yield work._replace(names=names, is_leased=False)
 
 
 def _read_told(view: View, agent: str) -> frozenset[tuple[str, str]]:
-    """The others, and the regions, of which an agent was told: (other, region)."""
     events = [ev.ANY.decode(row.data) for row in view.each(
         LogRow, "events_after", 0, agent, None, None, "notice_posted", EVENTS_MAX)]
     return frozenset((event.facts["other"], name) for event in events
-                     if event.about == "overlap" for name in event.facts["regions"])
+                     if event.about == "overlap" for name in event.facts.get("regions", ()))

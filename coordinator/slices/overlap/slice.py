@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from functools import partial
-from itertools import combinations
+from itertools import islice
 
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read_apart
-from coordinator.looking.working_trees import WorkingTree
+from coordinator.looking.working_trees import Both, WorkingTree
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -23,25 +23,25 @@ def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> r
     """See `requests.Overlaps`."""
     if svc.tree.alone or (req.unasked and svc.settings.worktrees.overlap == "ignore"):
         return rq.OverlapList(items=[])
-    trees, whole = svc.trees.list_trees(), partial(posixpath.join, svc.root)
-    named = [name for path in req.paths if (name := svc.tree.relative(whole(path)))]
-    changed = {tree.worktree: svc.trees.list_changed(tree, named) for tree in trees}
+    whole = partial(posixpath.join, svc.root)
+    place = svc.tree.worktree_of(whole(req.cwd or ""))
+    paths = [name for path in req.paths if (name := svc.tree.relative(whole(path)))]
+
+    def is_asked(*pair: WorkingTree) -> bool:
+        return req.branch in (None, *(tree.branch for tree in pair)) and (
+            req.cwd is None or place in [tree.worktree for tree in pair])
+
+    overlaps, cut = split_page(
+        list(islice(svc.trees.find_both(paths, is_asked), req.limit + 1)), req.limit)
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.kind != "key"]
-    place = None if req.cwd is None else svc.tree.worktree_of(whole(req.cwd))
-    result: list[rq.Overlap] = []
-    for pair in combinations(trees, 2):
-        if req.branch not in (None, *(tree.branch for tree in pair)) or (
-                req.cwd is not None and place not in [tree.worktree for tree in pair]):
-            continue
-        paths = sorted(set.intersection(*(changed[tree.worktree] for tree in pair)))
-        for both in svc.trees.compare(*pair, paths):
-            if len(result) == req.limit:
-                return rq.OverlapList(items=result, cut=True)
-            result.append(rq.Overlap(
-                path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
-                sides=[_describe_side(tree, both.path, leases) for tree in pair]))
-    return rq.OverlapList(items=result)
+    return rq.OverlapList(items=[_describe(both, leases) for both in overlaps], cut=cut)
+
+
+def _describe(both: Both, leases: list[LeaseRow]) -> rq.Overlap:
+    return rq.Overlap(
+        path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
+        sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
 
 
 def _describe_side(tree: WorkingTree, path: str, leases: list[LeaseRow]) -> rq.OverlapSide:
