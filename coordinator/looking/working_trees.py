@@ -52,8 +52,8 @@ class WorkingTree:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file that a working tree changes and that has not landed. `regions`: None for the whole
-    file; `at_ms`: when it was written last; None: it is deleted."""
+    """A file that a working tree changes and that has not landed. `regions`: None for all of it;
+    `at_ms`: when it was written last; None: it is deleted."""
 
     path: str
     worktree: str | None
@@ -116,7 +116,7 @@ class WorkingTrees:
         ours, theirs = (self._read(tree.worktree, path) for tree in (first, second))
         if ours.name == theirs.name:
             return
-        before = _read_committed(first.git, _find_base(first.git, first.head, second.head), path)
+        before = _read_committed(first.git, _find_base(first.git.place, first.head, second.head), path)
         regions: list[str] | None = None
         if ours.data is None or theirs.data is None or len(before) > self._bytes_max():
             clash = "one side deletes it" if None in (ours.name, theirs.name) else "it is large"
@@ -163,15 +163,14 @@ class WorkingTrees:
 
     def _open(self, place: str | None, heads: Mapping[str, _Head],
               timeout_s: float) -> WorkingTree | None:
-        """A working tree; None if nothing is committed there. The root, and so a tree's counterpart
-        of it, may be below git's top."""
+        """A working tree, whose place may be below git's top; None if nothing is committed."""
         own, main = (next((heads[str(folder)] for folder in (top, *top.parents)
                            if str(folder) in heads), None)
                      for top in (Path(place or self._tree.root), self._tree.root))
         if own is None:
             return None
         git = Git(Path(place or self._tree.root), timeout_s=timeout_s)
-        base = main and _find_base(git, own.commit, main.commit)
+        base = main and _find_base(git.place, own.commit, main.commit)
         return WorkingTree(place, git, own.commit, own.branch, base or own.commit)
 
     def _read(self, worktree: str | None, path: str) -> Content:
@@ -201,13 +200,9 @@ def _list_changed(tree: WorkingTree, paths: Sequence[str]) -> set[str]:
 
 
 @lru_cache(maxsize=1024)
-def _find_base_of(place: Path, first: str, second: str) -> str | None:
-    return Git(place).base(first, second)
-
-
-def _find_base(git: Git, first: str, second: str) -> str | None:
+def _find_base(place: Path, first: str, second: str) -> str | None:
     """The common commit of two: it never changes, so git is asked once."""
-    return first if first == second else _find_base_of(git.place, first, second)
+    return Git(place).base(first, second)
 
 
 def _read_committed(git: Git, commit: str | None, path: str) -> bytes:

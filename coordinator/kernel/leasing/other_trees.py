@@ -82,7 +82,7 @@ def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted
         return Seen(works, _read_told(view, agent) if works or blockers.apart else frozenset())
 
     def read_if_possible() -> Seen:
-        with suppress(Refusal, OSError):
+        with suppress(Refusal, OSError):  # a notice is no reason to stop an edit
             return apart(tx, read)()
         return Seen()
 
