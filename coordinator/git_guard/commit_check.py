@@ -81,9 +81,8 @@ class CommitCheck:
         return text
 
     def tell_overlaps(self, paths: Sequence[str], branch: str | None = None) -> None:
-        """Print what other working trees change of these files, too, or of all that this tree
-        changes if none are named. `branch`: instead what overlaps with the tree of this branch.
-        Nobody is stopped."""
+        """Print what other working trees change, too: of these files, or of all that this tree
+        changes. `branch`: of what the tree of that branch changes. Nobody is stopped."""
         request = rq.Overlaps(
             branch=branch, paths=[self._named(path) for path in paths[:PORTION]], unasked=True,
             cwd=None if branch else self._named(paths[0] if paths else ""))

@@ -371,8 +371,7 @@ class AgentWorker(threading.Thread):
         return "done", ""
 
     def _tell_overlaps(self, task: rq.Task, work: Workplace) -> None:
-        """Tell what other working trees change, too, of what is about to land. Nobody is stopped.
-        """
+        """Tell what other working trees change, too, of what is about to land."""
         with suppress(Refusal):
             for line in self.launch.operator.call(
                     rq.Overlaps(cwd=str(work.place), unasked=True)).describe():

@@ -188,14 +188,14 @@ class WorkingTrees:
 
 
 def _list_changed(tree: WorkingTree, paths: Sequence[str]) -> set[str]:
-    """The files (of these, if any are named) that a working tree changes, and those that git does
-    not know."""
+    """The files (of these, if any are named) that a tree changes or that git does not know."""
     listed: list[str] = []
     with suppress(GitError):
         listed += tree.git.names(*_NO_LOCK, "diff", "--name-only", "-z", "--no-renames",
                                  "--relative", tree.base, "--", *paths)
-        listed += tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others", "--exclude-standard",
-                                 "--", *paths)
+        if not paths or (rest := [path for path in paths if path not in listed]):
+            listed += tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others",
+                                     "--exclude-standard", "--", *(rest if paths else ()))
     return set(listed[:FILES_MAX])
 
 

@@ -4,16 +4,20 @@ What somebody has asked for counts in every tree."""
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from coordinator.looking.facts import Looked
+from coordinator.looking.working_trees import WorkingTrees
 from coordinator.settings import Settings, Strategies, Worktrees
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.service.test_two_trees import Trees
 from tests.sessions import Session
+from tests.world import World
 
 
 @pytest.fixture
@@ -129,3 +133,26 @@ def test_a_person_decides_what_follows(tmp_path: Path, settings: Settings, refus
     assert (ann.name in edit(made, bob, "main")) is refused
     assert len(told(made, ann.name)) == says
     made.world.close()
+
+
+def test_an_ordinary_first_edit_runs_no_git(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object, **more: object) -> None:
+        raise AssertionError(f"git ran: {words}")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    assert edit(trees, Session(trees.world, "ann"), "main") == "", "the other tree has the file as it is here"
+    monkeypatch.setattr(WorkingTrees, "find_beside", fail)
+    assert edit(trees, Session(trees.world, "ann"), "main") == "", "it is no first edit"
+
+
+def test_where_there_is_one_tree_no_other_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object) -> None:
+        raise AssertionError(f"looked at {words}")
+
+    monkeypatch.setattr(WorkingTrees, "find_beside", fail)
+    monkeypatch.setattr(Looked, "after", fail)
+    world = World(tmp_path / "alone", git=True)
+    world.write("a.txt", "a\n")
+    given: dict[str, object] = {"file_path": str(world.root / "a.txt"), "content": "b\n"}
+    assert Session(world, "ann").call("Write", given).deny == ""
+    world.close()

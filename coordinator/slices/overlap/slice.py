@@ -10,7 +10,7 @@ from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read_apart
-from coordinator.looking.working_trees import Both, WorkingTree
+from coordinator.looking.working_trees import WorkingTree
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -35,13 +35,10 @@ def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> r
         list(islice(svc.trees.find_both(paths, is_asked), req.limit + 1)), req.limit)
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.kind != "key"]
-    return rq.OverlapList(items=[_describe(both, leases) for both in overlaps], cut=cut)
-
-
-def _describe(both: Both, leases: list[LeaseRow]) -> rq.Overlap:
-    return rq.Overlap(
+    return rq.OverlapList(cut=cut, items=[rq.Overlap(
         path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
         sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
+        for both in overlaps])
 
 
 def _describe_side(tree: WorkingTree, path: str, leases: list[LeaseRow]) -> rq.OverlapSide:
