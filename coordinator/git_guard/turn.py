@@ -160,11 +160,9 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
 
 def _tell_merged(git: Program, check: CommitCheck, rest: list[str]) -> None:
     """Tell before a merge what other working trees change of what it brings together."""
-    if rest[0] == "merge":
-        check.tell_overlaps([])
-    for word in rest[1:] if rest[0] == "merge" else ():
-        if git.line("rev-parse", "-q", "--verify", f"refs/heads/{word}"):
-            check.tell_overlaps([], branch=word)
+    for branch in (None, *rest[1:]) if rest[0] == "merge" else ():
+        if branch is None or git.line("rev-parse", "-q", "--verify", f"refs/heads/{branch}"):
+            check.tell_overlaps([], branch)
 
 
 def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) -> int | None:

@@ -116,7 +116,8 @@ class WorkingTrees:
         ours, theirs = (self._read(tree.worktree, path) for tree in (first, second))
         if ours.name == theirs.name:
             return
-        before = _read_committed(first.git, _find_base(first.git.place, first.head, second.head), path)
+        base = _find_base(first.git.place, first.head, second.head)
+        before = _read_committed(first.git, base, path)
         regions: list[str] | None = None
         if ours.data is None or theirs.data is None or len(before) > self._bytes_max():
             clash = "one side deletes it" if None in (ours.name, theirs.name) else "it is large"
@@ -193,9 +194,10 @@ def _list_changed(tree: WorkingTree, paths: Sequence[str]) -> set[str]:
     with suppress(GitError):
         listed += tree.git.names(*_NO_LOCK, "diff", "--name-only", "-z", "--no-renames",
                                  "--relative", tree.base, "--", *paths)
-        if not paths or (rest := [path for path in paths if path not in listed]):
+        rest = [path for path in paths if path not in listed]
+        if rest or not paths:
             listed += tree.git.names(*_NO_LOCK, "ls-files", "-z", "--others",
-                                     "--exclude-standard", "--", *(rest if paths else ()))
+                                     "--exclude-standard", "--", *rest)
     return set(listed[:FILES_MAX])
 
 
