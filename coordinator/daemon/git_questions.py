@@ -99,8 +99,7 @@ class GitQuestions:
     def _answer_free(self, paths: list[str], answer: Callable[[Answer], None]) -> None:
         """Answer for files that nobody else holds. What other working trees change of a commit's,
         too, the full check tells."""
-        service = self._router.service
-        tree = service.tree
+        service, tree = self._router.service, self._router.service.tree
         if not paths or tree.alone or service.settings.worktrees.overlap == "ignore":
             answer(Answer(FREE))
             return

@@ -52,8 +52,8 @@ class WorkingTree:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A file that a working tree changes and that has not landed. `regions`: None for all of it;
-    `at_ms`: when it was written last; None: it is deleted."""
+    """A file that a tree changes and has not landed. `regions`: None for all of it; `at_ms`: when
+    it was written last; None: it is deleted."""
 
     path: str
     worktree: str | None
@@ -96,8 +96,7 @@ class WorkingTrees:
                     yield from self._compare(first, second, path)
 
     def find_beside(self, worktree: str | None, paths: Sequence[str]) -> list[Change]:
-        """What the trees beside this one change of these files. No git runs where all have a file
-        as it is here."""
+        """What the trees beside this one change of these files. git looks where these differ."""
         until, result = time.monotonic() + EDIT_S, list[Change]()
         heads: dict[str, _Head] = {}
         here = {path: self._read(worktree, path).name for path in paths}
@@ -141,10 +140,11 @@ class WorkingTrees:
         now, before = self._read(tree.worktree, path), _read_committed(tree.git, tree.base, path)
         regions = None if now.data is None or len(before) > self._bytes_max() else (
             self._regions.changed(path, before, now.data)[0])
-        with Root(tree.worktree or self._tree.root) as root:
-            status = root.stat(path)
-        return Change(path, tree.worktree, [f"{path}::{name}" for name in regions or ()] or None,
-                      None if status is None else status.st_mtime_ns // 1_000_000)
+        names = [f"{path}::{name}" for name in regions or ()] or None
+        with suppress(OSError):
+            at_ms = Path(tree.git.place, path).lstat().st_mtime_ns // 1_000_000
+            return Change(path, tree.worktree, names, at_ms)
+        return Change(path, tree.worktree, names, None)
 
     # ------------------------------------------------------------ git and the files
 

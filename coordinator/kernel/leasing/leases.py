@@ -143,7 +143,7 @@ def acquire_located(
         return _queue(svc, tx, req, located, _Blocked(
             blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
     check_looked(svc, tx, wanted, blockers)
-    beside = other_trees.look(svc, tx, req.agent, purpose, wanted, blockers)
+    beside = other_trees.look(svc, tx, req.agent, purpose, wanted, blockers, how.lent)
     agents.noted(tx, req.agent, row)
     if blockers.closed:
         return quarantined(blockers)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Sequence, Set
-from contextlib import suppress
 from itertools import groupby
 from typing import NamedTuple
 
@@ -20,14 +19,14 @@ from coordinator.kernel.leasing.blockers import Blockers
 from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.looking.working_trees import Change
 from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rebuild import apart
-from coordinator.store.rows import LogRow, TaskRow
+from coordinator.store.rows import LeaseRow, LogRow, TaskRow
 from coordinator.words import purposes
 from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso, short
-from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import kind_of, path_of, resource
 from coordinator.words.texts import quoted
 
@@ -61,9 +60,9 @@ class Seen(NamedTuple):
 
 
 def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted],
-         blockers: Blockers) -> Seen | None:
-    """What other trees have of the files that are leased anew for an edit. None where there is no
-    other tree, or nobody wants to know.
+         blockers: Blockers, lent: Sequence[LeaseRow]) -> Seen | None:
+    """What other trees have of the files that are leased anew for an edit, and not `lent` for it.
+    None where there is no other tree, or nobody wants to know.
 
     Raises:
         Unready: git, the files and the log are read first.
@@ -71,9 +70,7 @@ def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted
     if svc.tree.alone or svc.settings.worktrees.overlap != "tell" or not (
             purposes.is_unasked(purpose)):
         return None
-    files = sorted({(located.worktree or "", path_of(located.resource.name, located.resource.kind))
-                    for located, _ in wanted[:FILES_MAX]
-                    if own_key(located.resource) not in blockers.own})
+    files = _list_new(wanted, blockers, lent)
 
     def read(view: View) -> Seen:
         works = [work for worktree, some in groupby(files, lambda file: file[0])
@@ -81,12 +78,16 @@ def look(svc: Service, tx: Tx, agent: str, purpose: str, wanted: Sequence[Wanted
                  for work in _attribute(svc, view, change)]
         return Seen(works, _read_told(view, agent) if works or blockers.apart else frozenset())
 
-    def read_if_possible() -> Seen:
-        with suppress(Refusal, OSError):  # a notice is no reason to stop an edit
-            return apart(tx, read)()
-        return Seen()
+    return tx.looked.after(f"beside {files}", apart(tx, read)) if files else None
 
-    return tx.looked.after(f"beside {files}", read_if_possible) if files else None
+
+def _list_new(wanted: Sequence[Wanted], blockers: Blockers,
+              lent: Sequence[LeaseRow]) -> list[tuple[str, str]]:
+    """The files that are leased anew: working tree (empty: the main one), and path."""
+    had = {*blockers.own, *(own_key(as_resource(row.file_path, row.kind, row.scope))
+                            for row in lent)}
+    return sorted({(located.worktree or "", path_of(located.resource.name, located.resource.kind))
+                   for located, _ in wanted[:FILES_MAX] if own_key(located.resource) not in had})
 
 
 def tell(svc: Service, tx: Tx, agent: str, granted: rq.Acquired, blockers: Blockers,
