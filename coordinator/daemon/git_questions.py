@@ -97,8 +97,7 @@ class GitQuestions:
         self._check(paths, None, token, answer_held)
 
     def _answer_free(self, paths: list[str], answer: Callable[[Answer], None]) -> None:
-        """Answer for files that nobody else holds. What other working trees change of a commit's,
-        too, the full check tells."""
+        """Answer for files that nobody holds. The full check tells what other trees change, too."""
         service, tree = self._router.service, self._router.service.tree
         if not paths or tree.alone or service.settings.worktrees.overlap == "ignore":
             answer(Answer(FREE))

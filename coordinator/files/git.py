@@ -109,8 +109,7 @@ def clean_environment() -> dict[str, str]:
 
 
 class Git:
-    """git in one directory; with `index`, on an index of its own. `timeout_s`: seconds that git may
-    take."""
+    """git in one directory. `index`: on an index of its own; `timeout_s`: how long it may take."""
 
     def __init__(self, place: Path, index: Path | None = None,
                  timeout_s: float = TIMEOUT_S) -> None:

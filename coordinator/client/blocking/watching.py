@@ -197,7 +197,7 @@ class Watching(Asking):
         Args:
             branch: Only of the tree that has this branch checked out.
             paths: Only of these files.
-            unasked: For a warning: none where `[worktrees] overlap = "ignore"`.
+            unasked: For a warning: a few; none where `[worktrees] overlap = "ignore"`.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
         return self.call(rq.Overlaps(

@@ -5,9 +5,6 @@ from __future__ import annotations
 from coordinator.words.requests.base import Count, Reply, Request
 from coordinator.words.texts import Name
 
-#: How many overlaps are told before a commit, a merge or a landing.
-LINES_MAX = 5
-
 
 class OverlapSide(Reply):
     """One of the two working trees."""
@@ -36,13 +33,13 @@ class Overlap(Reply):
 
     @property
     def together(self) -> str:
-        """What becomes of the two, in words."""
+        """What becomes of the two."""
         return "merges" if self.clean else f"conflict: {self.why}"
 
     def describe(self) -> str:
         """One line: what, where, by whom, and what becomes of it."""
-        first, second = (side.describe() for side in self.sides)
-        return f"{', '.join(self.names)}: in {first} and in {second}; {self.together}"
+        sides = " and in ".join(side.describe() for side in self.sides)
+        return f"{', '.join(self.names)}: in {sides}; {self.together}"
 
 
 class OverlapList(Reply):
@@ -51,10 +48,9 @@ class OverlapList(Reply):
     cut: bool = False  # there are more than are listed
 
     def describe(self) -> list[str]:
-        """A line for each, of a few."""
-        rest = len(self.items) - LINES_MAX
-        more = [f"and {rest} more: `coord overlap`"] if rest > 0 else []
-        return [item.describe() for item in self.items[:LINES_MAX]] + more
+        """A line for each, and one if there are more."""
+        lines = [item.describe() for item in self.items]
+        return [*lines, "there are more: `coord overlap`"] if self.cut else lines
 
 
 class Overlaps(Request[OverlapList]):
@@ -70,5 +66,5 @@ class Overlaps(Request[OverlapList]):
     branch: Name | None = None  # only of the tree that has this branch checked out
     cwd: Name | None = None  # only of the tree with this file or directory
     paths: list[Name] = []  # only of these files
-    unasked: bool = False  # for a warning: none where `[worktrees] overlap = "ignore"`
+    unasked: bool = False  # for a warning: a few; none where `[worktrees] overlap = "ignore"`
     limit: Count = 200

@@ -15,30 +15,36 @@ from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
 
-#: How many leases are read.
-LEASES_MAX = 2_000
+#: How many leases are read, and how many overlaps are told before a commit, a merge or a landing.
+LEASES_MAX, UNASKED_MAX = 2_000, 5
 
 
 def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> rq.OverlapList:
     """See `requests.Overlaps`."""
-    if svc.tree.alone or (req.unasked and svc.settings.worktrees.overlap == "ignore"):
-        return rq.OverlapList(items=[])
     whole = partial(posixpath.join, svc.root)
-    place = svc.tree.worktree_of(whole(req.cwd or ""))
     paths = [name for path in req.paths if (name := svc.tree.relative(whole(path)))]
+    if _is_silent(svc, req) or bool(paths) < bool(req.paths):
+        return rq.OverlapList(items=[])
+    place = svc.tree.worktree_of(whole(req.cwd or ""))
+    limit = min(req.limit, UNASKED_MAX) if req.unasked else req.limit
 
     def is_asked(*pair: WorkingTree) -> bool:
         return req.branch in (None, *(tree.branch for tree in pair)) and (
             req.cwd is None or place in [tree.worktree for tree in pair])
 
-    overlaps, cut = split_page(
-        list(islice(svc.trees.find_both(paths, is_asked), req.limit + 1)), req.limit)
+    some = islice(svc.trees.find_both(paths, is_asked), limit + 1)
+    overlaps, cut = split_page(list(some), limit)
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.kind != "key"]
     return rq.OverlapList(cut=cut, items=[rq.Overlap(
         path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
         sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
         for both in overlaps])
+
+
+def _is_silent(svc: Service, req: rq.Overlaps) -> bool:
+    return not svc.tree.worktrees() or (
+        req.unasked and svc.settings.worktrees.overlap == "ignore")
 
 
 def _describe_side(tree: WorkingTree, path: str, leases: list[LeaseRow]) -> rq.OverlapSide:

@@ -178,7 +178,6 @@ if TYPE_CHECKING:
         MessagesSeen as MessagesSeen,
     )
     from coordinator.slices.overlap.requests import (
-        LINES_MAX as LINES_MAX,
         Overlap as Overlap,
         OverlapList as OverlapList,
         OverlapSide as OverlapSide,
@@ -347,7 +346,7 @@ MODULES = {
         "Message MessageList MessageSend MessageTold Messages MessagesSee MessagesSeen "
         "",
     "coordinator.slices.overlap.requests":
-        "LINES_MAX Overlap OverlapList OverlapSide Overlaps "
+        "Overlap OverlapList OverlapSide Overlaps "
         "",
     "coordinator.slices.pools.requests":
         "Environment EnvironmentRelease EnvironmentTake PoolValue PoolValueList PoolValues "

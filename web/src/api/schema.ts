@@ -11327,7 +11327,7 @@ export interface operations {
                 cwd?: string | null;
                 /** @description Only of these files. */
                 paths?: string[];
-                /** @description For a warning: none where `[worktrees] overlap = "ignore"`. Default: false. */
+                /** @description For a warning: a few; none where `[worktrees] overlap = "ignore"`. Default: false. */
                 unasked?: boolean;
                 /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
                 limit?: number;
