@@ -1,6 +1,6 @@
 -- coord's database, whole. The only DDL; read it from top to bottom.
 -- What an older database lacks of it is made from here when it is opened; so a new table or index
--- raises the version below, and columns that change have a migration (coordinator/store/migrations.py).
+-- raises the version below, and columns that change have a migration (coordinator/store/migrations.sql).
 PRAGMA user_version = 30;
 
 -- Instants are UTC ISO-8601 text with milliseconds (2026-11-21T14:32:00.000Z), so that text order is

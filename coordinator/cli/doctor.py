@@ -24,6 +24,7 @@ from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.namespaces import kernel
 from coordinator.profiles import Profile, profiles
+from coordinator.rules.pools import Pool
 from coordinator.settings import FILE
 from coordinator.wiring import session_wiring, shims
 from coordinator.wiring.hook_trust import trusted
@@ -155,7 +156,8 @@ def _say_settings(health: rq.HealthReply) -> None:
     for section, values in health.config["settings"].items():
         for key, value in values.items():
             name = f"{section}.{key}"
-            say(f"  {name:<27}{value!s:<20} {sources.get(name, 'default')}")
+            text = msgspec.convert(value, Pool).describe() if section == "pools" else value
+            say(f"  {name:<27}{text!s:<20} {sources.get(name, 'default')}")
 
 
 def _say(name: str, text: str, indent: int = 13) -> None:

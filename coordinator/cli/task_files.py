@@ -125,6 +125,7 @@ YAML = """\
 
 - title: Use the parser
   resources: [main.py]
+# needs: [port]                     # a value of a pool in coord.toml, as a port of its own
   after: parser                     # not before that is done; several: [parser, T-3]
   priority: 2                       # higher is earlier; 0 is ordinary
   attempts_max: 2                   # then a person has to look at it

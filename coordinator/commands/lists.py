@@ -170,7 +170,9 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        wide = _fitted(wide, kinds, width, _find_least(shown, kinds))
+        own = [max((_own_len(row[index]) for row in rows), default=0) if kind == "/" else 0
+               for index, kind in enumerate(kinds)]
+        wide = _fitted(wide, kinds, width, _find_least(shown, kinds), own)
     result = []
     for position, kind in enumerate(kinds):
         if kind == "/" and wide[position]:
@@ -199,6 +201,15 @@ PATH_MIN, TEXT_MIN = 10, 4
 NAME_MIN = 12
 
 
+def _own_len(cell: str) -> int:
+    """The columns for a file's own name, behind the mark that its folders are cut."""
+    first = cell.names[0] if isinstance(cell, Names) and cell.names else cell
+    more = f" +{len(cell.names) - 1}" if isinstance(cell, Names) and len(cell.names) > 1 else ""
+    text = in_line(first)
+    slash = text.partition("::")[0].rstrip("/").rfind("/")
+    return 1 + cell_len(text[slash:]) + len(more) if slash > 0 else 0
+
+
 def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
     """The least width of each column: that of its head, and of the ids that texts begin with."""
     return [max([cell_len(shown[0][index]), *(_id_len(row[index]) for row in shown if kind == "~")])
@@ -214,27 +225,41 @@ def _shorten_paths(shown: list[list[str]], rows: Sequence[Sequence[str]], positi
         row[position] = text
 
 
-def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int]) -> list[int]:
+def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int],
+            own: Sequence[int]) -> list[int]:
     """The widths of columns that fit a line, as far as possible: paths come before texts, each gets
     its share of the room, and uncut columns stay as wide as they are. `heads`: the widths of their
-    titles, and of the ids that texts begin with, which stay whole."""
+    titles, and of the ids that texts begin with, which stay whole. `own`: those of the files' own
+    names, before which folders and texts give way."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
                      for sign in "/~")
-    least_of = ((texts_, 6 * TEXT_MIN), (paths, 4 * PATH_MIN), (texts_, 2 * TEXT_MIN),
-                (paths, 3 * PATH_MIN), (texts_, TEXT_MIN), (paths, PATH_MIN))
-    while sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width:
-        # The widest column shrinks first, texts before paths; in the end a text is left out.
-        wider = ([position for position in places if result[position] > max(least, heads[position])]
-                 for places, least in least_of)
-        giving = next(filter(None, wider), None)
-        if giving:
+    names = [max(least, name) for least, name in zip(heads, own, strict=True)]
+    least_of = ((texts_, 6 * TEXT_MIN, heads), (paths, 4 * PATH_MIN, names),
+                (texts_, 2 * TEXT_MIN, heads), (paths, 3 * PATH_MIN, names),
+                (texts_, TEXT_MIN, heads), (paths, PATH_MIN, names))
+
+    def is_too_wide() -> bool:
+        return sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width
+
+    def shrink(stages: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> None:
+        # The widest column shrinks first, texts before paths.
+        while is_too_wide():
+            wider = ([position for position in places if result[position] > max(
+                least, leasts[position])] for places, least, leasts in stages)
+            giving = next(filter(None, wider), None)
+            if not giving:
+                return
             result[max(giving, key=result.__getitem__)] -= 1
-            continue
-        left_out = next((position for position in reversed(texts_) if result[position]), None)
-        if left_out is None:
-            break
-        result[left_out] = 0
+
+    shrink(least_of)
+    plain = [position for position in texts_ if heads[position] <= TEXT_MIN]
+    for left_out in (plain, texts_):  # a text without an id is left out before a name is cut
+        for position in reversed(left_out):
+            if is_too_wide():
+                result[position] = 0
+                shrink(least_of)
+        shrink([(paths, PATH_MIN, heads)])
     return result
 
 

@@ -66,7 +66,7 @@ class GitQuestions:
     def ask(self, token: str | None, payload: bytes, answer: Callable[[Answer], None],
             caller: int) -> None:
         """Answer a question of git. `caller` is the process that asks."""
-        _, parent, amends = [*(
+        name, parent, amends = [*(
             word.decode("ascii", "replace") for word in b"".join(
                 payload.split(b"\0", 2)[1:2]).split(b" ")), "", "", ""][:3]
         paths = self._paths(payload)
@@ -82,7 +82,7 @@ class GitQuestions:
                     return
                 if value.agent is not None and parent:
                     self.note_commit(parent, value.agent)
-                answer(Answer(FREE))
+                self._answer_free([] if name in ("add", "rm") else paths, answer)
             elif isinstance(value, rq.GuardHeldList) and value.agent is None:
                 self._router.ask("agent_of_process", _encode({"pid": caller}), None,
                                  check_for_agent)
@@ -97,6 +97,17 @@ class GitQuestions:
                 self._check(paths, agent, None, answer_held)
 
         self._check(paths, None, token, answer_held)
+
+    def _answer_free(self, paths: list[str], answer: Callable[[Answer], None]) -> None:
+        """Answer for files that nobody holds. The full check tells what other trees change, too."""
+        service, tree = self._router.service, self._router.service.tree
+        if not paths or tree.alone or service.settings.worktrees.overlap == "ignore":
+            answer(Answer(FREE))
+            return
+        names = [name for path in paths if (name := tree.relative(path))]
+        self._router.engine.task(self._router.engine.do(partial(
+            service.trees.find_beside, tree.worktree_of(paths[0]), names)),
+            lambda value: answer(Answer(RUN_CHECK if value else FREE)))
 
     def _check(self, paths: list[str], agent: str | None, token: str | None,
                then: Callable[[Any], None]) -> None:

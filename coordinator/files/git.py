@@ -109,15 +109,16 @@ def clean_environment() -> dict[str, str]:
 
 
 class Git:
-    """git in one directory; with `index`, on an index of its own."""
+    """git in one directory. `index`: on an index of its own; `timeout_s`: how long it may take."""
 
-    def __init__(self, place: Path, index: Path | None = None) -> None:
-        self.place = place
+    def __init__(self, place: Path, index: Path | None = None,
+                 timeout_s: float = TIMEOUT_S) -> None:
+        self.place, self._timeout_s = place, timeout_s
         self._env = clean_environment()
         if index is not None:
             self._env["GIT_INDEX_FILE"] = str(index)
 
-    def run(self, *args: str, data: bytes | None = None, timeout_s: float = TIMEOUT_S,
+    def run(self, *args: str, data: bytes | None = None, timeout_s: float | None = None,
             env: dict[str, str] | None = None) -> bytes:
         """The output of git. If a worktree was just being made, git is run again.
 
@@ -133,12 +134,13 @@ class Git:
             time.sleep(HALF_MADE_S)
         return self._run(args, data, timeout_s, env)
 
-    def _run(self, args: Sequence[str], data: bytes | None, timeout_s: float,
+    def _run(self, args: Sequence[str], data: bytes | None, timeout_s: float | None,
              env: dict[str, str] | None) -> bytes:
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         try:
             done = subprocess.run(
                 ["git", *_SETTINGS, *args], cwd=self.place, env=self._env | (env or {}),
-                input=data if data is not None else b"", capture_output=True, timeout=timeout_s,
+                input=data if data is not None else b"", capture_output=True, timeout=limit_s,
                 check=False, process_group=0,  # Ctrl-C is for the caller, not for git
             )
         except FileNotFoundError as bad:
@@ -147,7 +149,7 @@ class Git:
         except OSError as bad:
             raise GitError(args, 127, str(bad)) from None
         except subprocess.TimeoutExpired:
-            raise GitError(args, 124, f"it took longer than {timeout_s:g} s") from None
+            raise GitError(args, 124, f"it took longer than {limit_s:g} s") from None
         if done.returncode:
             raise GitError(args, done.returncode, done.stderr.decode("utf-8", "replace"))
         return done.stdout

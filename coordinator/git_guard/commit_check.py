@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from coordinator._git_queue import HOLDER
 from coordinator.client.client import Client
 from coordinator.files import ownership
 from coordinator.files.git import under_way
@@ -28,7 +29,7 @@ from coordinator.words import requests as rq
 from coordinator.words.clock import from_iso
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import HEADER, from_root, kind_of, path_of
-from coordinator.words.texts import quoted
+from coordinator.words.texts import harmless, quoted
 
 #: The variable and the value with which a person overrides the guard.
 SWITCH, OFF = "COORD_GUARD", "off"
@@ -73,8 +74,21 @@ class CommitCheck:
         """
         if not self.used:
             return ""
-        return self.commit_of(git_repository.staged(self._top, own), outcome=outcome,
-                              own=own) or self._put_aside(outcome)
+        paths = git_repository.staged(self._top, own)
+        text = self.commit_of(paths, outcome=outcome, own=own) or self._put_aside(outcome)
+        if not text and not self._env.get(IN_VIEW) and not self._env.get(HOLDER.decode()):
+            self.tell_overlaps(paths)  # else the script before git has done so
+        return text
+
+    def tell_overlaps(self, paths: Sequence[str], branch: str | None = None) -> None:
+        """Print what other working trees change, too: of these files, or of all that this tree
+        changes. `branch`: of what the tree of that branch changes. Nobody is stopped."""
+        request = rq.Overlaps(
+            branch=branch, paths=[self._named(path) for path in paths[:PORTION]], unasked=True,
+            cwd=None if branch else self._named(paths[0] if paths else ""))
+        with contextlib.suppress(Refusal), self._client() as client:
+            for line in client.call(request).describe():
+                sys.stderr.write(harmless(f"coord: {line}\n"))
 
     def commit_of(self, paths: Sequence[str], saved: Collection[str] = (),
                   outcome: str = NOT_MADE, own: Path | None = None) -> str:

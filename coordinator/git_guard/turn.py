@@ -176,7 +176,15 @@ def _judged(real: str, pid: int, words: list[str]) -> int:
         return code
     _wait_for_turn(check.root, _make_request(
         git, check, pid, rest, Path(top) if _is_usual(git, top) else check.root))
+    _tell_merged(git, check, rest)
     return HAS_TURN
+
+
+def _tell_merged(git: Program, check: CommitCheck, rest: list[str]) -> None:
+    """Tell before a merge what other working trees change of what it brings together."""
+    for branch in (None, *rest[1:]) if rest[0] == "merge" else ():
+        if branch is None or git.line("rev-parse", "-q", "--verify", f"refs/heads/{branch}"):
+            check.tell_overlaps([], branch)
 
 
 def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) -> int | None:
@@ -354,6 +362,8 @@ def _taken_in(git: Program, check: CommitCheck, top: Path, rest: list[str],
     if name == "commit":
         listed, saved = affected_files.list_committed(git, top, rest)
         text = check.commit_of(listed, saved.difference(as_staged))
+        if not text and listed:
+            check.tell_overlaps(listed)
     elif git_commands.asks_the_user(rest):
         return RUN  # the commit is looked at
     else:

@@ -22,6 +22,7 @@ from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.kernel.hooks import Slice
 from coordinator.looking.file_regions import FileRegions
+from coordinator.looking.working_trees import WorkingTrees
 from coordinator.rules.landing import STATE_DIR
 from coordinator.settings import Settings
 from coordinator.store.rows import AgentRow
@@ -114,6 +115,8 @@ class Service:
     health: Callable[[rq.Health], rq.HealthReply] | None = None
     #: Long deadlocks and when they were detected (ms). Other members that ask are told of them.
     deadlocks: list[tuple[int, Deadlock]] = field(default_factory=list)
+    #: What the working trees change and have not landed. It runs git: for a thread.
+    trees: WorkingTrees = field(init=False, repr=False)
     _sealing: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -121,6 +124,8 @@ class Service:
         self._sealing = hashlib.blake2b(key=self.secret, digest_size=16)
         self.blobs = BlobFolder(StateDir(self.tree.root).blobs,
                                 lambda: self.settings.review.kept_bytes_max)
+        self.trees = WorkingTrees(self.tree, self.regions,
+                                  lambda: self.settings.review.file_bytes_max)
 
     @property
     def root(self) -> str:

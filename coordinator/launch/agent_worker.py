@@ -359,6 +359,7 @@ class AgentWorker(threading.Thread):
             self._enrolment.ask(
                 rq.Heartbeat(agent=self.agent, progress="its work is about to land"))
             left = isolation.gather(work, claimed, self.agent)
+            self._tell_overlaps(task, work)
             with Beating(alive, self.launch.limits.beat_s):
                 isolation.land(work, claimed, self.agent, left.commit, finish, verifying)
         except Refusal as refusal:
@@ -368,6 +369,13 @@ class AgentWorker(threading.Thread):
             return "not landed", why
         self._tells("its work has landed")
         return "done", ""
+
+    def _tell_overlaps(self, task: rq.Task, work: Workplace) -> None:
+        """Tell what other working trees change, too, of what is about to land."""
+        with suppress(Refusal):
+            for line in self.launch.operator.call(
+                    rq.Overlaps(cwd=str(work.place), unasked=True)).describe():
+                self.launch.say(f"{task.task} is about to land: {line}")
 
     def _tells(self, progress: str) -> None:
         """Report its progress for viewers. A failure does not matter."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from coordinator.words.resource_names import Resource, resource
+from coordinator.words.texts import counted
 
 #: Begins the keys of pools.
 KEY = "key:pool:"
@@ -58,6 +59,13 @@ class Pool(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
         if self.kind is not None:
             return self.kind == "port"
         return isinstance(self.values, str) and bool(_RANGE.search(self.values))
+
+    def describe(self) -> str:
+        """What it has and what it is for, in a sentence."""
+        commands = ", ".join(name for name in COMMANDS if getattr(self, name))
+        return (f"{counted(len(self.list_values()), 'value')} for {self.env}"
+                f"{', one of them for each session' if self.session else ''}"
+                f"{f', with commands to {commands} it' if commands else ''}")
 
     def list_values(self) -> list[str]:
         """Its values in their order, each once; at most one more than `VALUES_MAX`."""

@@ -23,7 +23,7 @@ import msgspec
 from coordinator.files.pace import Pace
 from coordinator.resources import packaged
 from coordinator.store import events as ev
-from coordinator.store import older_migrations
+from coordinator.store import migrations
 from coordinator.store.database import DISK_ERRORS, in_memory, open_reader, storage_refusal
 from coordinator.store.ledger import View
 from coordinator.store.rows import LogRow, Row
@@ -147,7 +147,7 @@ def restore_into(db: apsw.Connection, body: bytes) -> None:
             if table in WITH_PURPOSE and len(rows[0]) < len(known_names):
                 is_said = False
     if not is_said:
-        db.execute(older_migrations.OF_ROWS)
+        db.execute(migrations.OF_ROWS)
     db.execute(Q["ready_clear"])
     db.execute(Q["ready_fill"])
 

@@ -25,6 +25,15 @@ def test_what_was_changed_since_it_started_is_told(repo: Repo) -> None:
     assert repo.coord("doctor").returncode == 0
 
 
+def test_a_pool_is_told_in_a_sentence(repo: Repo) -> None:
+    repo.write("coord.toml", '[pools.port]\nvalues = "5170-5199"\nenv = "PORT"\n'
+               '[pools.db]\nvalues = ["app"]\nenv = "DB"\nsession = true\ncreate = "createdb app"\ndrop = "dropdb app"\n')
+    assert repo.coord("trust", "--yes").returncode == repo.coord("up").returncode == 0
+    lines = [" ".join(line.split()) for line in repo.coord("doctor").stdout.splitlines()]
+    assert "pools.port 30 values for PORT coord.toml" in lines
+    assert "pools.db 1 value for DB, one of them for each session, with commands to create, drop it coord.toml" in lines
+
+
 def test_what_is_trusted_now_is_not_said_to_be_untrusted(repo: Repo) -> None:
     repo.write("coord.toml", "[notify]\ncommand = \"true\"\n")
     repo.coord("up")

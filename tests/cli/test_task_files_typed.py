@@ -34,6 +34,7 @@ def test_the_schema_is_what_editors_check_by(repo: Repo) -> None:
     kept = Path(__file__).parents[2] / "docs/schemas/tasks.schema.json"
     assert schema == kept.read_text("utf-8")
     template = repo.coord("task", "template").stdout
+    assert "needs: [port]" in template
     assert template.startswith("# yaml-language-server: $schema=")
     check = jsonschema.Draft202012Validator(json.loads(schema))
     check.validate(yaml.safe_load(template))

@@ -104,3 +104,36 @@ def test_the_list_is_bounded(repo: Repo, trees: dict[str, Path]) -> None:
     with repo.client() as client:
         reply = client.call(rq.Overlaps(limit=3))
     assert len(reply.items) == 3 and reply.cut
+
+
+def test_it_is_asked_of_a_tree_or_of_files(repo: Repo, trees: dict[str, Path]) -> None:
+    for name in ("main", "in", "out"):
+        for path in ("m.py", "n.txt"):
+            put(trees[name], path, f"{name}\n")
+
+    def ask(**more: object) -> list[str]:
+        with repo.client() as client:
+            return sorted("-".join(sorted(str(side.branch) for side in item.sides)) + f" {item.path}"
+                          for item in client.call(rq.Overlaps(**more)).items)  # type: ignore[arg-type]
+
+    assert ask(paths=["n.txt"]) == ["in-main n.txt", "in-out n.txt", "main-out n.txt"]
+    assert ask(paths=["n.txt"], cwd=".trees/in/n.txt") == ["in-main n.txt", "in-out n.txt"]
+    assert ask(paths=[str(trees["out"] / "m.py")], cwd=str(trees["out"])) == ["in-out m.py", "main-out m.py"]
+    assert ask(paths=["/elsewhere"]) == ask(paths=["a folder/ü.py"]) == []
+    assert len(ask()) == 6
+    with repo.client() as client:
+        few = client.call(rq.Overlaps(unasked=True))
+    assert (len(few.items), few.cut, few.describe()[-1]) == (5, True, "there are more: `coord overlap`")
+
+
+def test_a_tree_that_is_made_meanwhile_is_seen(repo: Repo) -> None:
+    repo.coord("up")
+    git(repo.root, "init", "-q")
+    repo.write("n.txt", "one\n")
+    git(repo.root, "add", "n.txt")
+    git(repo.root, "commit", "-qm", "x")
+    assert listed(repo) == []
+    git(repo.root, "worktree", "add", "-q", "-b", "out", str(repo.root.parent / "out"))
+    for place in (repo.root, repo.root.parent / "out"):
+        put(place, "n.txt", f"{place}\n")
+    assert [path for path, *_ in listed(repo)] == ["n.txt"]

@@ -751,3 +751,19 @@ def test_a_person_whose_coordinator_it_is_not_commits_and_is_told(here: Guarded)
     assert "FOREIGN" in said and "makes" not in said and not (here.root / ".claude").exists()
     for path in (here.root / ".coord", *(here.root / ".coord").rglob("*")):
         os.lchown(path, 0, 0)
+
+
+@pytest.mark.parametrize("overlap", ["tell", "ignore"])
+def test_a_commit_tells_what_another_working_tree_changes_too(make_repo: Callable[..., Repo], tmp_path: Path, overlap: str) -> None:
+    here = Guarded(make_repo(config=f'[worktrees]\noverlap = "{overlap}"\n'))
+    here.git("worktree", "add", "-q", "-b", "w", str(tmp_path / "w"))
+    (tmp_path / "w/a.txt").write_text("theirs\n")
+    for path in ("a.txt", "b.txt"):
+        here.repo.write(path, "mine\n")
+    said = "" if overlap == "ignore" else f"coord: a.txt: in {here.git('branch', '--show-current').strip()} and in w; conflict: the lines of both\n"
+    here.git("add", "-A")
+    assert said in here.coord("guard", "check")
+    assert here.run("commit", "-qm", "b", "b.txt").stderr == ""
+    for place in (tmp_path / "w", here.root):
+        done = here.run("commit", "-qam", "a", cwd=place)
+        assert (done.returncode, done.stderr) == (0, said)

@@ -451,6 +451,21 @@ def test_a_path_outside_the_leases_is_refused_and_kept(repo: Repo, launch: Start
         assert kept["branch"] in review.summary and review.reason == "unlanded"
 
 
+@pytest.mark.parametrize("overlap", ["tell", "ignore"])
+def test_what_another_tree_changes_too_is_told_before_it_lands(repo: Repo, launch: Start, overlap: str) -> None:
+    (repo.root / "coord.toml").write_text(f'{CONFIG}\n[worktrees]\noverlap = "{overlap}"\n')
+    trust_settings(repo.root)
+    other = repo.root.parent / "other"
+    git(repo, "worktree", "add", "-q", "-b", "other", str(other))
+    (other / "a").write_text("theirs\n")
+    going = launch("echo x >> a", ("one", ["a"]), n=1, options=ISOLATED)
+    assert [attempt["outcome"] for attempt in going.report()["attempts"]] == ["done"]
+    lines = [line for line in going.said().splitlines() if "about to land" in line]
+    assert len(lines) == (overlap == "tell")
+    for line in lines:
+        assert "T-1 is about to land: a: in coord/" in line and " (shell-1) and in other; conflict: the lines of both" in line
+
+
 def test_files_of_another_holder_are_named_with_their_holder(repo: Repo, launch: Start) -> None:
     with repo.client(agent="somebody") as client:
         client.acquire("b")

@@ -496,3 +496,24 @@ def test_a_patch_and_a_stash_are_judged_by_their_files(repo: Stand) -> None:
                     "cat .git/hers.diff | git apply", "cat .git/both.diff | git apply -", "git apply < /dev/null; git apply .git/hers.diff"):
         assert agent.does(f"({command}) 2>&1") != 0 and "ann" in "\n".join(agent.said), (command, agent.said)
         assert state(repo) == before, command
+
+
+@ONCE
+@pytest.mark.parametrize("overlap", ["tell", "ignore"])
+def test_a_commit_and_a_merge_tell_what_another_tree_changes_too(repo: Stand, overlap: str) -> None:
+    repo.write("coord.toml", f'[worktrees]\noverlap = "{overlap}"\n')
+    repo.write(".gitignore", "w2\nw3\n")
+    repo.run("git", "worktree", "add", "-q", "w2", "topic")
+    agent = repo.agent()
+    assert agent.does("echo mine >b.py; echo free >free.py; git add free.py .gitignore; git commit -qm free -- free.py .gitignore 2>&1") == 0, agent.said
+    assert agent.said == [], "nobody changes this"
+    said = [] if overlap == "ignore" else ["coord: b.py: in trunk and in topic; conflict: the lines of both"]
+    for form in ("git commit -qm mine -- b.py", "git commit -qm again --allow-empty-message --amend --no-verify -- b.py"):
+        assert agent.does(f"{form} 2>&1") == 0, agent.said
+        assert agent.said == said
+        agent.does("echo more >b.py")
+    agent.does("git checkout -q -- b.py; git worktree add -q -b third w3 topic~1 && echo third >w3/b.py")
+    assert agent.does("git merge topic 2>&1") == 1, agent.said
+    assert [line for line in agent.said if line.startswith("coord")] == [line.replace("trunk", "topic").replace(
+        "in topic;", "in third;") for line in said], agent.said
+    assert any(line.startswith("CONFLICT") for line in agent.said), "git merges all the same"

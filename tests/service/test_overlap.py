@@ -4,16 +4,20 @@ What somebody has asked for counts in every tree."""
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from coordinator.looking.facts import Looked
+from coordinator.looking.working_trees import WorkingTrees
 from coordinator.settings import Settings, Strategies, Worktrees
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.service.test_two_trees import Trees
 from tests.sessions import Session
+from tests.world import World
 
 
 @pytest.fixture
@@ -93,12 +97,30 @@ def test_nobody_makes_his_lease_count_where_another_has_one(trees: Trees) -> Non
     assert len(trees.rows()) == 2
 
 
-def test_one_inode_under_two_trees_is_one_file(trees: Trees) -> None:
+@pytest.mark.parametrize("first", ["main", "w"])
+@pytest.mark.parametrize("how", ["hard link", "folder", "file", "foreign folder"])
+def test_one_inode_under_two_trees_is_one_file(trees: Trees, first: str, how: str) -> None:
     """As linked `node_modules` are."""
-    (Path(trees.cwd["w"], "src/a.py")).unlink()
-    os.link(Path(trees.cwd["main"], "src/a.py"), Path(trees.cwd["w"], "src/a.py"))
+    main, w, path = Path(trees.cwd["main"]), Path(trees.cwd["w"]), "src/a.py"
+    if how == "hard link":
+        (w / path).unlink()
+        os.link(main / path, w / path)
+    else:
+        path = "node_modules/a.js"
+        target = (main if how != "foreign folder" else w) / "node_modules"
+        trees.world.write("node_modules/a.js", "a\n")
+        if how == "file":
+            (w / "node_modules").mkdir()
+            (w / path).symlink_to(main / path)
+        elif how == "folder":
+            (w / "node_modules").symlink_to(target)
+        else:
+            os.rename(main / "node_modules", target)
+            (main / "node_modules").symlink_to(target)
     ann, bob = Session(trees.world, "ann"), Session(trees.world, "bob")
-    assert edit(trees, ann, "w") == "" and ann.name in edit(trees, bob, "main")
+    assert edit(trees, ann, first, path) == ""
+    assert ann.name in edit(trees, bob, "w" if first == "main" else "main", path)
+    assert told(trees, ann.name) == []
 
 
 @pytest.mark.parametrize(("settings", "refused", "says"), [
@@ -111,3 +133,26 @@ def test_a_person_decides_what_follows(tmp_path: Path, settings: Settings, refus
     assert (ann.name in edit(made, bob, "main")) is refused
     assert len(told(made, ann.name)) == says
     made.world.close()
+
+
+def test_an_ordinary_first_edit_runs_no_git(trees: Trees, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object, **more: object) -> None:
+        raise AssertionError(f"git ran: {words}")
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    assert edit(trees, Session(trees.world, "ann"), "main") == "", "the other tree has the file as it is here"
+    monkeypatch.setattr(WorkingTrees, "find_beside", fail)
+    assert edit(trees, Session(trees.world, "ann"), "main") == "", "it is no first edit"
+
+
+def test_where_there_is_one_tree_no_other_is_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*words: object) -> None:
+        raise AssertionError(f"looked at {words}")
+
+    monkeypatch.setattr(WorkingTrees, "find_beside", fail)
+    monkeypatch.setattr(Looked, "after", fail)
+    world = World(tmp_path / "alone", git=True)
+    world.write("a.txt", "a\n")
+    given: dict[str, object] = {"file_path": str(world.root / "a.txt"), "content": "b\n"}
+    assert Session(world, "ann").call("Write", given).deny == ""
+    world.close()

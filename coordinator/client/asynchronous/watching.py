@@ -184,7 +184,10 @@ class Watching(AsyncAsking):
         """
         return await self.call(rq.Health(integrity=integrity))
 
-    async def overlaps(self, *, branch: str | None = None, limit: int = 200) -> rq.OverlapList:
+    async def overlaps(
+        self, *, branch: str | None = None, paths: Sequence[str] = (), unasked: bool = False,
+        limit: int = 200,
+    ) -> rq.OverlapList:
         """What two working trees of the repository change both, file by file and by region, from
         their common commit on, and whether a trial merge of the two is clean. Nothing is changed.
 
@@ -193,9 +196,13 @@ class Watching(AsyncAsking):
 
         Args:
             branch: Only of the tree that has this branch checked out.
+            paths: Only of these files.
+            unasked: For a warning: a few; none where `[worktrees] overlap = "ignore"`.
             limit: How many at most; 1 or more. A page's own bound holds, too.
         """
-        return await self.call(rq.Overlaps(branch=branch, limit=limit))
+        return await self.call(rq.Overlaps(
+            branch=branch, paths=listed(paths), unasked=unasked, limit=limit, cwd=here(),
+        ))
 
     async def coordinators(self) -> rq.CoordinatorList:
         """The coordinators that this user runs, of all repositories, and how each of them is."""

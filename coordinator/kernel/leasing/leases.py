@@ -144,6 +144,7 @@ def acquire_located(
         return _queue(svc, tx, req, located, _Blocked(
             blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
     check_looked(svc, tx, wanted, blockers)
+    beside = other_trees.look(svc, tx, req.agent, purpose, wanted, blockers, how.lent)
     agents.noted(tx, req.agent, row)
     if blockers.closed:
         return quarantined(blockers)
@@ -157,8 +158,8 @@ def acquire_located(
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
         ttl_ms, task, req.description, purpose, before=how.held_before))
-    if blockers.apart:
-        other_trees.tell(svc, tx, req.agent, granted, blockers.apart)
+    if beside is not None:
+        other_trees.tell(svc, tx, req.agent, granted, blockers, beside)
     if before is not None and before.held:  # a request that is held open hears of it, too
         waiting_line.tell(tx, before.acquisition_id, had_already(granted))
     return granted

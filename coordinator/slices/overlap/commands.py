@@ -18,18 +18,14 @@ def overlap(
 ) -> Asking:
     """What two working trees change both and have not landed, and whether it merges."""
     reply = yield from ask(rq.Overlaps(branch=branch, limit=limit))
-    names = [name for item in reply.items for name in item.regions or [item.path]]
+    names = [name for item in reply.items for name in item.names]
     if forms.printed(shell, reply, names, quiet=quiet, short=short, as_json=as_json, limit=limit):
         return
     if not reply.items:
         shell.say("No two working trees change the same." if branch is None else
                   f"No working tree changes what {branch} changes.")
         return
-    rows = []
-    for item in reply.items:
-        sides = [f"{side.branch or side.worktree or 'the main tree'}"
-                 + (f" ({', '.join(side.agents)})" if side.agents else "") for side in item.sides]
-        for name in item.regions or [item.path]:
-            rows.append((name, *sides, "merges" if item.clean else f"conflict: {item.why}"))
+    rows = [(name, *(side.describe() for side in item.sides), item.together)
+            for item in reply.items for name in item.names]
     forms.table(shell, ("what", "in", "and in", "together"), "/~~~", rows, reply.cut,
                 f"coord overlap --limit {limit * 10}")

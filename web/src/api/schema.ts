@@ -11323,6 +11323,12 @@ export interface operations {
             query?: {
                 /** @description Only of the tree that has this branch checked out. */
                 branch?: string | null;
+                /** @description Only of the tree with this file or directory. */
+                cwd?: string | null;
+                /** @description Only of these files. */
+                paths?: string[];
+                /** @description For a warning: a few; none where `[worktrees] overlap = "ignore"`. Default: false. */
+                unasked?: boolean;
                 /** @description How many at most; 1 or more. A page's own bound holds, too. Default: 200. */
                 limit?: number;
             };

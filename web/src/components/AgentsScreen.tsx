@@ -1,8 +1,9 @@
-/** Agents, who waits for whom, and what is leased. */
+/** Agents, who waits for whom, what is leased, and who has which value of a pool. */
 import { openDetail } from "../state/place";
 import { AgentTable } from "./AgentTable";
 import { DetailPanel } from "./DetailPanel";
 import { LeaseTable } from "./LeaseTable";
+import { PoolTable } from "./PoolTable";
 import { WaitList } from "./WaitList";
 
 export function AgentsScreen() {
@@ -12,6 +13,7 @@ export function AgentsScreen() {
         <AgentTable />
         <WaitList />
         <LeaseTable />
+        <PoolTable />
       </div>
       {openDetail.value !== null && <DetailPanel />}
     </div>

@@ -1,8 +1,9 @@
-/** What is not looked at every day: landings, values, signals, the archive, settings, metrics, other repositories. */
+/** What is not looked at every day: landings, overlaps, values, signals, the archive, settings, metrics, other repositories. */
 import { moreSection, type MoreSection } from "../state/place";
 import { ArchiveSearch } from "./ArchiveSearch";
 import { LandingList } from "./LandingList";
 import { MetricsTable } from "./MetricsTable";
+import { OverlapList } from "./OverlapList";
 import { RepositoryList } from "./RepositoryList";
 import { SettingsTable } from "./SettingsTable";
 import { SignalList } from "./SignalList";
@@ -11,6 +12,7 @@ import { ValueList } from "./ValueList";
 
 const TITLES: Record<MoreSection, string> = {
   landings: "Landings",
+  overlaps: "Overlaps",
   values: "Values",
   signals: "Signals",
   archive: "Archive",
@@ -20,6 +22,7 @@ const TITLES: Record<MoreSection, string> = {
 };
 const SECTIONS: Record<MoreSection, () => preact.JSX.Element> = {
   landings: LandingList,
+  overlaps: OverlapList,
   values: ValueList,
   signals: SignalList,
   archive: ArchiveSearch,

@@ -5,7 +5,7 @@
 import { effect, signal } from "@preact/signals";
 
 export type Screen = "needs-you" | "agents" | "reviews" | "backlog" | "time" | "more";
-export type MoreSection = "landings" | "values" | "signals" | "archive" | "settings" | "metrics" | "repositories";
+export type MoreSection = "landings" | "overlaps" | "values" | "signals" | "archive" | "settings" | "metrics" | "repositories";
 
 export const screen = signal<Screen>("needs-you");
 /** The review that is open on the reviews' screen; null: the list alone. */
