@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
@@ -170,7 +170,8 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        own = [max((_own_len(row[index]) for row in rows), default=0) if kind == "/" else 0
+        lens: dict[str, Callable[[str], int]] = {"/": _own_len, "~": _id_len}
+        own = [max((lens[kind](row[index]) for row in rows if kind in lens), default=0)
                for index, kind in enumerate(kinds)]
         wide = _fitted(wide, kinds, width, _find_least(shown, kinds), own)
     result = []
@@ -230,7 +231,7 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int],
     """The widths of columns that fit a line, as far as possible: paths come before texts, each gets
     its share of the room, and uncut columns stay as wide as they are. `heads`: the widths of their
     titles, and of the ids that texts begin with, which stay whole. `own`: those of the files' own
-    names, before which folders and texts give way."""
+    names and of the ids, before which folders and texts give way."""
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
                      for sign in "/~")
@@ -253,7 +254,7 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int],
             result[max(giving, key=result.__getitem__)] -= 1
 
     shrink(least_of)
-    plain = [position for position in texts_ if heads[position] <= TEXT_MIN]
+    plain = [position for position in texts_ if not own[position]]
     for left_out in (plain, texts_):  # a text without an id is left out before a name is cut
         for position in reversed(left_out):
             if is_too_wide():
