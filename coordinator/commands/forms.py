@@ -5,6 +5,7 @@ The module decides what the short form leaves out. It sends no request and print
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -65,18 +66,25 @@ def cut(shell: Shell, limit: int) -> None:
     shell.complain(f"coord: {limit} are shown, and there are more (`--limit {limit * 10}`)")
 
 
-def in_short(value: Any) -> Any:
+#: Long texts, which a list leaves out and the command for one item shows.
+_LONG = frozenset({"prompt", "explanation"})
+#: An instant to the millisecond. The short form has it to the minute.
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d):\d\d\.\d{3}Z")
+
+
+def in_short(value: Any, *, is_listed: bool = False) -> Any:
     """Reduce a reply to what a caller acts on: plain lists, dicts and values."""
     if isinstance(value, msgspec.Struct):
         names = ACTED_ON.get(type(value).__name__) or value.__struct_fields__
-        fields = ((name, in_short(getattr(value, name))) for name in names)
+        fields = ((name, in_short(getattr(value, name))) for name in names
+                  if not (is_listed and name in _LONG))
         return {name: item for name, item in fields  # a list is one, though it be empty
                 if name == "items" or item not in (None, "", [], {}, False)}
     if isinstance(value, list | tuple):
-        return [in_short(item) for item in value]
+        return [in_short(item, is_listed=True) for item in value]
     if isinstance(value, dict):
         return {key: in_short(item) for key, item in value.items()}
-    return value
+    return _INSTANT.sub(r"\1Z", value) if isinstance(value, str) and len(value) == 24 else value
 
 
 def table(
