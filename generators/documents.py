@@ -100,7 +100,8 @@ BY_NAME = (
     ("actions", "stated price", "The price of a session for an ordinary user"),
     ("actions", "harmed", "Harmed"),
     ("attacks", "not run",
-     "Not counted, for the CLI ends such processes by itself, with or without coord"),
+     "Not run, for the CLI by itself, without coord, refuses the command or ends the process"),
+    ("actions", "not run", "Ordinary work that the CLI by itself refuses"),
 )
 
 
@@ -118,8 +119,9 @@ def _battery() -> str:
         attacks, actions = (Counter(one.get(part, {}).values()) for part in ("attacks", "actions"))
         cells = (
             whose, one["version"], attacks.total() - attacks["not run"], attacks["prevented"],
-            attacks["detected"], attacks["missed"], actions.total(), actions["equal"],
-            actions["refused by design"], actions["stated price"], actions["harmed"])
+            attacks["detected"], attacks["missed"], attacks["not run"],
+            actions.total() - actions["not run"], actions["equal"], actions["refused by design"],
+            actions["stated price"], actions["harmed"], actions["not run"])
         rows.append(f"| {' | '.join(map(str, cells))} |")
     lists = []
     for part, outcome, title in BY_NAME:
@@ -131,9 +133,9 @@ def _battery() -> str:
                 named.append(name if so == tried else f"{name} ({', '.join(so)})")
         lists.append(f"\n**{title}:** {'; '.join(named) or 'nothing'}.\n")
     return (
-        "| | version | attacks | prevented | detected | missed "
-        "| actions | equal | refused by design | stated price | harmed |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|\n" + "\n".join(rows) + "\n" + "".join(lists))
+        "| | version | attacks | prevented | detected | missed | not run "
+        "| actions | equal | refused by design | stated price | harmed | not run |\n"
+        f"|{13 * '---|'}\n" + "\n".join(rows) + "\n" + "".join(lists))
 
 
 DOCUMENTS = {

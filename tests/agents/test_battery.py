@@ -113,12 +113,12 @@ def test_where_nobody_guards_a_clis_own_tools_change_it(agent: str, ground: Make
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_what_a_cli_ends_by_itself_it_ends_without_coord_too(agent: str, ground: MakeGround) -> None:
-    """Some end all that a command has left running: that is no merit of coord's, and no harm."""
+    """Some end all that a command has left running, or refuse a command: that is no merit of coord's, and no harm."""
     kept = results.recorded(agent, "root", "attacks")
     place = ground(agent, "root" if os.getuid() == 0 else "user", guarded=False)
     ended = [one for one in chosen(agent, attacks_of(agent, place.uid)) if kept.get(one.name) == NOT_RUN]
     if ended:
-        assert set(attacked(place, ended).outcomes.values()) == {NOT_RUN}
+        assert set(attacked(place, ended).outcomes.values()) <= {NOT_RUN, PREVENTED}
 
 
 def test_the_lists_are_long_and_their_names_are_their_own() -> None:
@@ -135,8 +135,10 @@ def test_what_another_holds_is_attacked(user: str, agent: str, ground: MakeGroun
     place = ground(agent, user, guarded=True)
     attacks = chosen(agent, attacks_of(agent, place.uid))
     fought = attacked(place, attacks)
-    if results.writes():
-        results.record(agent, pins()[agent], user, "attacks", fought.outcomes)
+    if results.writes():  # what does not bite by the CLI alone proves nothing
+        alone = attacked(ground(agent, user, guarded=False), attacks).outcomes
+        feeble = {name: NOT_RUN for name, outcome in alone.items() if outcome in (PREVENTED, NOT_RUN)}
+        results.record(agent, pins()[agent], user, "attacks", fought.outcomes | feeble)
     assert not results.worse(agent, user, "attacks", fought.outcomes, fought.why, RANK)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.agents.battery import actions_tools
 from tests.agents.battery.shape import Action
 
 #: Held while these are done; nothing here touches it but what says so.
@@ -192,4 +193,4 @@ GIT = [
     Action("git clean", ("git clean -qfd own",), design=""),
 ]
 
-ACTIONS = [*SHELL, *SYSTEM, *FILES, *TOOLS, *GIT]
+ACTIONS = [*SHELL, *SYSTEM, *FILES, *TOOLS, *GIT, *actions_tools.TOOLS]

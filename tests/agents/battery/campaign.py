@@ -16,13 +16,14 @@ from typing import TypeVar
 from tests.agents.battery.attacks_git import GIT
 from tests.agents.battery.attacks_paths import PATHS
 from tests.agents.battery.attacks_shell import SHELL
+from tests.agents.battery.attacks_tools import TOOLS
 from tests.agents.battery.ground import Ground
 from tests.agents.battery.judging import NOT_RUN, PREVENTED, Seen, judge
 from tests.agents.battery.shape import Action, Attack
 from tests.agents.conversation import Create, Edit, Read, Say, Script, Scripted, Shell
 from tests.waiting import until
 
-ATTACKS = [*SHELL, *PATHS, *GIT]
+ATTACKS = [*SHELL, *PATHS, *GIT, *TOOLS]
 
 STALE = "Your environment changed while you were thinking"
 E = TypeVar("E", Attack, Action)

@@ -13,11 +13,14 @@ from pathlib import Path
 from tests.agents.battery.actions import ACTIONS, HELD
 from tests.agents.battery.campaign import possible
 from tests.agents.battery.ground import Ground
+from tests.agents.battery.judging import NOT_RUN
 from tests.agents.battery.shape import Action
 from tests.agents.conversation import Say, Script, Scripted, Shell
 
 EQUAL, REFUSED, PRICE, HARMED = "equal", "refused by design", "stated price", "harmed"
-PEACE_RANK = {EQUAL: 0, REFUSED: 0, PRICE: 0, HARMED: 1}
+#: The CLI by itself refuses the command, with or without coord.
+REJECTED = re.compile(r"\brejected: .* not permitted")
+PEACE_RANK = {EQUAL: 0, NOT_RUN: 0, REFUSED: 0, PRICE: 0, HARMED: 1}
 #: What differs from one run of a CLI to the next, in its own words about a command.
 NOISE = (
     (re.compile(r"Chunk ID: \w+"), "Chunk ID"),
@@ -133,6 +136,8 @@ def compared(actions: Iterable[Action], bare: dict[str, Left], guarded: dict[str
         outcomes[action.name] = EQUAL if not differs else REFUSED if action.design else HARMED
         if differs and action.price and uid and not own.differs(other.told_with(*action.price)):
             outcomes[action.name] = PRICE
-        if differs:
+        if any(REJECTED.search(text) for text in other.told):
+            outcomes[action.name] = NOT_RUN
+        elif differs:
             why[action.name] = differs
     return outcomes, why
