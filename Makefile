@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BENCH  := $(BIN)/python -m benchmarks
 
-.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check client client-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check client client-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery cost regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -85,6 +85,9 @@ test-frameworks: setup  ## LangGraph, the OpenAI Agents SDK and the Claude Agent
 test-clients: setup  ## clients that openapi-python-client and openapi-typescript make, compiled and run (needs PyPI and npm)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group clients
 	@$(BIN)/python -m pytest -m clients -p no:xdist tests/clients
+
+cost: setup agents  ## what coord adds to an edit, a command and the conversation of a real agent (AGENTS=claude)
+	@$(BIN)/python -m tests.agents.cost $(firstword $(AGENTS) claude)
 
 battery: setup agents  ## attack what others hold, and do ordinary work, by real coding agents; keep what comes out
 	@COORD_TEST_BATTERY_WRITE=1 $(BIN)/python -m pytest -m agents -n 2 --dist worksteal tests/agents/test_battery.py

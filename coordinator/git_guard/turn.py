@@ -208,10 +208,15 @@ def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],
 
 
 def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | None:
-    """The working trees that a command removes or moves, or whose branch it renames; None where it
-    is no such command."""
+    """The working trees that a command removes, moves or empties, or whose branch it renames; None
+    where it is no such command."""
     if (text := git_objects.ended_tree(rest)) is not None:
         return [Path(os.path.realpath(Path(top, git.line("rev-parse", "--show-prefix"), text)))]
+    if (names := git_objects.ended_submodules(rest)) is not None:
+        listed = git.names("ls-files", "-s", "-z", "--full-name", "--", *names)
+        places = [Path(top, line.partition("\t")[2]) for line in listed
+                  if line.startswith("160000")]
+        return [place for place in places if (place / ".git").exists()]
     branch = git_objects.moved_branch(rest)
     if branch is None:
         return None

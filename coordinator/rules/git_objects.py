@@ -21,6 +21,15 @@ def ended_tree(rest: Sequence[str]) -> str | None:
     return plain[1] if plain[:1] in (["remove"], ["move"]) and len(plain) > 1 else None
 
 
+def ended_submodules(rest: Sequence[str]) -> list[str] | None:
+    """The submodules, as they are written, whose files `git submodule deinit` removes; empty: all.
+    None where it is another command."""
+    plain, flags = split_words("submodule", rest[1:])
+    if rest[:1] != ["submodule"] or plain[:1] != ["deinit"]:
+        return None
+    return plain[1:] if "--all" not in flags else []
+
+
 def moved_branch(rest: Sequence[str]) -> str | None:
     """The branch that `git branch` gives another name, where it is named; also in the working tree
     that it is checked out in."""

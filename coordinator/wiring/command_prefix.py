@@ -32,13 +32,13 @@ from coordinator.wiring import shims
 _SCRIPT = """#!/bin/sh
 # Runs a command of an agent in its session. Made by `coord init`; `coord init --remove` takes it
 # away. ({root})
+case $* in *{hook}*) [ $# -ne 1 ] && exec "$@"; eval "$1"; exit ;; esac
 shell=sh
 case ${{1-}} in
     */shell-snapshots/snapshot-zsh-*) shell=zsh ;;
     */shell-snapshots/snapshot-bash-* | *'pwd -P >|'*) shell=bash ;;
 esac
 [ $# -ne 1 ] || set -- "$shell" -c "$1"
-case $* in *{hook}*) exec "$@" ;; esac
 [ -z "${{COORD_AGENT_TOKEN-}}" ] && [ -x {python} ] && [ -f {enter} ] || exec "$@"
 {find}
 exec "$@"

@@ -431,6 +431,26 @@ def test_the_tree_in_which_another_works_is_not_taken_away(repo: Stand) -> None:
     assert not tree.exists()
 
 
+@ONCE
+def test_a_submodule_in_which_another_works_is_not_emptied(repo: Stand) -> None:
+    """What is held elsewhere does not matter to it."""
+    repo.run("git", "clone", "-q", ".", "../part")
+    for name in ("one", "two"):
+        repo.run("git", "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../part", name)
+    repo.run("git", "commit", "-qm", "parts")
+    repo.coord("lock", "a.py", "--agent", "cyd")
+    repo.coord("lock", "one/a.py", "--agent", "ann")
+    repo.write("one/a.py", "hers\n")
+    agent = repo.agent()
+    for command in ("git submodule deinit -f one", "git submodule --quiet deinit --force -- one", "git submodule deinit -f one two", "git submodule deinit -f --all",
+                    "git submodule deinit --all --force"):
+        assert agent.does(f"({command}) 2>&1") != 0 and "ann" in "\n".join(agent.said), (command, agent.said)
+        assert repo.read("one/a.py") == "hers\n" and (repo.root / "two/a.py").exists(), command
+    assert agent.does("(git submodule deinit -f two) 2>&1") == 0 and not (repo.root / "two/a.py").exists(), agent.said
+    repo.coord("unlock", "one/a.py", "--agent", "ann")
+    assert agent.does("(git submodule deinit -f --all) 2>&1") == 0 and not (repo.root / "one/a.py").exists(), agent.said
+
+
 #: What would take the other's commit out of the branch.
 REPLACES = ("git commit -q --amend -m mine", "git commit --amend --no-edit -q", "echo 3 > b.py; git add b.py; git -c user.name=Me commit -q --amend -m mine",
             "git reset -q --soft HEAD~1", "git reset -q --soft HEAD^", "git reset -q HEAD~1", "git reset -q --hard HEAD~2", "git rebase -q HEAD~1 --autosquash",
