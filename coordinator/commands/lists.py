@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from coordinator.words import file_names, texts
 from coordinator.words.clock import from_iso
@@ -170,10 +171,7 @@ def columns(
     shown = [[in_line(cell) for cell in row] for row in (heads, *rows)]
     wide = [max(cell_len(row[index]) for row in shown) for index in range(len(heads))]
     if width is not None:
-        lens: dict[str, Callable[[str], int]] = {"/": _own_len, "~": _id_len}
-        own = [max((lens[kind](row[index]) for row in rows if kind in lens), default=0)
-               for index, kind in enumerate(kinds)]
-        wide = _fitted(wide, kinds, width, _find_least(shown, kinds), own)
+        wide = _fitted(wide, kinds, width, _find_least(shown, kinds), _find_own(rows, kinds))
     result = []
     for position, kind in enumerate(kinds):
         if kind == "/" and wide[position]:
@@ -211,6 +209,13 @@ def _own_len(cell: str) -> int:
     return 1 + cell_len(text[slash:]) + len(more) if slash > 0 else 0
 
 
+def _find_own(rows: Sequence[Sequence[str]], kinds: str) -> list[int]:
+    """The width of each column for the files' own names, and for the ids that texts begin with."""
+    lens: dict[str, Callable[[str], int]] = {"/": _own_len, "~": _id_len}
+    return [max((lens[kind](row[index]) for row in rows if kind in lens), default=0)
+            for index, kind in enumerate(kinds)]
+
+
 def _find_least(shown: list[list[str]], kinds: str) -> list[int]:
     """The least width of each column: that of its head, and of the ids that texts begin with."""
     return [max([cell_len(shown[0][index]), *(_id_len(row[index]) for row in shown if kind == "~")])
@@ -226,6 +231,14 @@ def _shorten_paths(shown: list[list[str]], rows: Sequence[Sequence[str]], positi
         row[position] = text
 
 
+class _Stage(NamedTuple):
+    """A step in which columns give way, down to a width for all and one for each."""
+
+    columns: Sequence[int]
+    least: int
+    leasts: Sequence[int]
+
+
 def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int],
             own: Sequence[int]) -> list[int]:
     """The widths of columns that fit a line, as far as possible: paths come before texts, each gets
@@ -235,33 +248,35 @@ def _fitted(wide: Sequence[int], kinds: str, width: int, heads: Sequence[int],
     result = [w if kind == "=" else min(w, width) for w, kind in zip(wide, kinds, strict=True)]
     paths, texts_ = ([position for position, kind in enumerate(kinds) if kind == sign]
                      for sign in "/~")
-    names = [max(least, name) for least, name in zip(heads, own, strict=True)]
-    least_of = ((texts_, 6 * TEXT_MIN, heads), (paths, 4 * PATH_MIN, names),
-                (texts_, 2 * TEXT_MIN, heads), (paths, 3 * PATH_MIN, names),
-                (texts_, TEXT_MIN, heads), (paths, PATH_MIN, names))
-
-    def is_too_wide() -> bool:
-        return sum(result) + 2 * (sum(cells > 0 for cells in result) - 1) > width
-
-    def shrink(stages: Sequence[tuple[Sequence[int], int, Sequence[int]]]) -> None:
-        # The widest column shrinks first, texts before paths.
-        while is_too_wide():
-            wider = ([position for position in places if result[position] > max(
-                least, leasts[position])] for places, least, leasts in stages)
-            giving = next(filter(None, wider), None)
-            if not giving:
-                return
-            result[max(giving, key=result.__getitem__)] -= 1
-
-    shrink(least_of)
-    plain = [position for position in texts_ if not own[position]]
-    for left_out in (plain, texts_):  # a text without an id is left out before a name is cut
-        for position in reversed(left_out):
-            if is_too_wide():
+    names = list(map(max, heads, own))
+    stages = [stage for text, path_ in ((6, 4), (2, 3), (1, 1)) for stage in (
+        _Stage(texts_, text * TEXT_MIN, heads), _Stage(paths, path_ * PATH_MIN, names))]
+    _shrink(result, width, stages)
+    for left_out in ([position for position in texts_ if not own[position]], texts_):
+        for position in reversed(left_out):  # a text without an id goes before a name is cut
+            if _is_wider(result, width):
                 result[position] = 0
-                shrink(least_of)
-        shrink([(paths, PATH_MIN, heads)])
+                _shrink(result, width, stages)
+        _shrink(result, width, [_Stage(paths, PATH_MIN, heads)])
     return result
+
+
+def _is_wider(cells: Sequence[int], width: int) -> bool:
+    """Whether these columns, with the blanks between them, are wider than a line."""
+    return sum(cells) + 2 * (sum(cell > 0 for cell in cells) - 1) > width
+
+
+def _shrink(cells: list[int], width: int, stages: Sequence[_Stage]) -> None:
+    """Shrink the widest column of the first stage that has room, until all fit or none has."""
+    while _is_wider(cells, width):
+        for stage in stages:
+            giving = [position for position in stage.columns
+                      if cells[position] > max(stage.least, stage.leasts[position])]
+            if giving:
+                cells[max(giving, key=cells.__getitem__)] -= 1
+                break
+        else:
+            return
 
 
 def bar(done: int, total: int, width: int) -> str:
