@@ -41,7 +41,7 @@ from coordinator.store.parking import park
 from coordinator.store.rows import AgentRow, BlobRow, CountRow, KeptBlobRow, LogRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import packed
-from coordinator.store.writer_cache import COUNTER_BLOCKS, Effects, Present, WriterCache
+from coordinator.store.writer_cache import COUNTER_BLOCKS, NOBODY, Effects, Present, WriterCache
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
@@ -136,6 +136,11 @@ class View:
         """The agent's row."""
         return self.first(AgentRow, "agent_get", name)
 
+    def present(self) -> Present:
+        """Whether anybody waits, and the like."""
+        (present,) = self.each(Present, "presence")
+        return present
+
     def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
         """The bytes that `digest` names, if they are kept and no more than `most`."""
         path = self.source(digest)
@@ -185,7 +190,6 @@ class Tx(View):
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
         self._cache = carried or WriterCache()
         self._raised: set[str] = set()
-        self._present: Present | None = None
         #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
         #: What is to be done once this is on disk.
@@ -202,13 +206,14 @@ class Tx(View):
         subject, kind, forget = _RECORDING[type(event)]
         event.apply(self.cursor, self.now)
         agent, task, resource = subject(event)
-        if forget:
-            self._present = None
-            if isinstance(event, _ABOUT_AGENTS):
-                self._cache.forget(str(agent))
-        elif type(event) is ev.LeaseGranted and event.lease_kind == "key":
-            self._present = None  # it may be git's turn
         writer_cache, text = self._cache, self._text
+        if forget:
+            writer_cache.present = None
+            if isinstance(event, _ABOUT_AGENTS):
+                writer_cache.forget(str(agent))
+        elif type(event) is ev.LeaseGranted and (
+                event.lease_kind == "key" or event.goes_with is not None):
+            writer_cache.present = None  # it may be git's turn
         writer_cache.seq = seq = (writer_cache.seq or self.last_seq) + 1
         _encode_into(event, text)
         self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
@@ -235,11 +240,9 @@ class Tx(View):
         free = name, kind, scope
         self.ended.append(free)
         self.freed.append(free)
-        if (self._present or self.present()).parked:
+        if self.present().parked:
             for freed in list_freed(scope):
                 self.db.execute(Q["ready_offer"], (freed,))
-        if kind == "key":
-            self._present = None
 
     def ended_since(self, kind: str, scope: str) -> int:
         """How young (a sequence number of the log) a look at this has to be, if it has to be
@@ -336,19 +339,15 @@ class Tx(View):
         self.cursor.execute(Q[query], values)
 
     def present(self) -> Present:
-        """Whether anybody waits, and the like: looked up once a transaction, and again after an
-        event that may have changed it."""
-        found_present = self._present
-        if found_present is None:
-            (found_present,) = self.each(Present, "presence")
-            self._present = found_present
-        return found_present
+        present = self._cache.present
+        if present is None:
+            present = self._cache.present = super().present()
+        return present
 
     def park(self, task: str, scope: str) -> None:
         """The ready task met `scope` held: it is set aside until that is free."""
         park(self.db, task, scope)
-        if self._present is not None and not self._present.parked:
-            self._present = None
+        self._cache.present = None
 
     def offer_parked_on_nothing(self) -> None:
         """Offer tasks whose scope nobody holds, waits for or has under review. What parked them is
@@ -431,6 +430,8 @@ class Ledger:
             position = -1
             tx.flush()
             self.db.execute("COMMIT")
+            if self._cache.present != NOBODY:
+                self._cache.present = None  # somebody who was there may have gone
             self._version = self.db.data_version()
         except Exception as bad:
             self._cache = WriterCache()

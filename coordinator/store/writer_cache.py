@@ -22,35 +22,6 @@ COUNTER_BLOCKS = {"fencing": 64}
 AGENTS_MAX = 4096
 
 
-@dataclass(slots=True)
-class WriterCache:
-    """What a commit leaves for the next transaction, so that it need not be read again."""
-
-    seq: int | None = None
-    #: Counter -> the last number given; None until they are read.
-    counters: dict[str, int] | None = None
-    #: Counter -> what the table says: nothing above it was ever given.
-    stored: dict[str, int] = field(default_factory=dict)
-    agents: dict[str, AgentRow] = field(default_factory=dict)
-    #: The same rows, by the hash of the agent's token.
-    speakers: dict[str, AgentRow] = field(default_factory=dict)
-
-    def learn(self, row: AgentRow) -> None:
-        """Carry an agent's row."""
-        if len(self.agents) >= AGENTS_MAX:
-            self.agents.clear()
-            self.speakers.clear()
-        self.agents[row.agent] = row
-        if row.token_hash is not None:
-            self.speakers[row.token_hash] = row
-
-    def forget(self, agent: str) -> None:
-        """An agent's row has changed."""
-        row = self.agents.pop(agent, None)
-        if row is not None and row.token_hash is not None:
-            self.speakers.pop(row.token_hash, None)
-
-
 class Present(msgspec.Struct, frozen=True, gc=False):
     """Things that seldom exist and are often asked for."""
 
@@ -66,6 +37,46 @@ class Present(msgspec.Struct, frozen=True, gc=False):
     """Somebody holds a task itself, or waits for one."""
     keys: int = 0
     """Somebody holds a key."""
+    claims: int = 0
+    """Somebody is at a task."""
+    renamed: int = 0
+    """Somebody holds what a rename has made a lease of."""
+
+
+#: Nothing of it exists.
+NOBODY = Present(0, 0, 0)
+
+
+@dataclass(slots=True)
+class WriterCache:
+    """What a commit leaves for the next transaction, so that it need not be read again."""
+
+    seq: int | None = None
+    #: Counter -> the last number given; None until they are read.
+    counters: dict[str, int] | None = None
+    #: Counter -> what the table says: nothing above it was ever given.
+    stored: dict[str, int] = field(default_factory=dict)
+    agents: dict[str, AgentRow] = field(default_factory=dict)
+    #: The same rows, by the hash of the agent's token.
+    speakers: dict[str, AgentRow] = field(default_factory=dict)
+    #: Events that may change it drop it. A later transaction has it only where nothing of it
+    #: exists: what went by without an event is looked for again.
+    present: Present | None = None
+
+    def learn(self, row: AgentRow) -> None:
+        """Carry an agent's row."""
+        if len(self.agents) >= AGENTS_MAX:
+            self.agents.clear()
+            self.speakers.clear()
+        self.agents[row.agent] = row
+        if row.token_hash is not None:
+            self.speakers[row.token_hash] = row
+
+    def forget(self, agent: str) -> None:
+        """An agent's row has changed."""
+        row = self.agents.pop(agent, None)
+        if row is not None and row.token_hash is not None:
+            self.speakers.pop(row.token_hash, None)
 
 
 class Effects:

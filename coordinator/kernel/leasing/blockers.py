@@ -150,10 +150,12 @@ class _Search:
     def add_leases(self, located: Located, mode: str) -> bool:
         """Leases of others; and what the holder has. False: there are so many that no grant can
         follow, and the rest of a large directory need not be read."""
-        rivals = _rivals(self.svc, self.tx, located)
+        rivals = _rivals(self.svc, self.tx, self.holder, located)
+        if not rivals:
+            return True
         sharing: set[str | None] = set()
         if located.resource.kind in ("file", "region"):
-            rivals = [*rivals, *renamed_regions.rivals(self.svc, self.tx, self.holder, located)]
+            rivals = list(rivals)
             sharing = self._find_agreements(located.resource, rivals)
         for lease, scope in rivals:
             if len(self.blockers.leases) == BLOCKERS_MAX:
@@ -311,7 +313,7 @@ def below(svc: Service, located: Located) -> Below:
                  svc.settings.review.files_max)
 
 
-def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, str]]:
+def _rivals(svc: Service, tx: Tx, holder: str, located: Located) -> Iterable[tuple[LeaseRow, str]]:
     """Leases that may overlap, by name, then by inode, each with its scope in the database."""
     asked = located.resource
     if asked.kind in ("dir", "glob"):
@@ -319,11 +321,13 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     if asked.kind == "key" and not tx.present().keys:
         return ()
     leases = leases_near(tx, asked)  # little lies below a file
-    if not leases and located.inode is None:
-        return ()
+    if located.inode is None:
+        return [(lease, lease.scope) for lease in leases] if leases else ()
     result = [(lease, lease.scope) for lease in leases]
-    return result if located.inode is None else [
-        *result, *_find_by_inode(svc, tx, located, located.inode, result)]
+    result += _find_by_inode(svc, tx, located, located.inode, result)
+    if asked.kind == "region":
+        result += renamed_regions.rivals(svc, tx, holder, located)
+    return result
 
 
 def _find_by_inode(svc: Service, tx: Tx, located: Located, inode: str,

@@ -390,6 +390,8 @@ def take_over(
     task continues with a lease of its own, which starts from the same contents as the former one.
     `contents`: what was below it, as `baselines` gave it before that lease ended. Returns the
     token; None if there is no such task."""
+    if not tx.present().claims:
+        return None
     need = tx.first(NeedingClaimRow, "claim_that_needs", row.locked_by, row.file_path, row.kind,
                     tx.now)
     if need is None:

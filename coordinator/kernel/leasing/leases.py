@@ -47,7 +47,7 @@ from coordinator.kernel.leasing.named_leases import check_token, chosen, of_toke
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.kernel.leasing.typed_names import lease_typed
-from coordinator.kernel.use_cases import Steps, WaitForGrant, look_and_write
+from coordinator.kernel.use_cases import Steps, WaitForGrant, Write
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.agents import is_there
@@ -71,8 +71,8 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 
 def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
     """See `requests.Acquire`. A request that may wait is answered when the lease is granted."""
-    value = yield from look_and_write(
-        needs(req), lambda tx, actor: acquire(svc, tx, actor, req), queues=req.wait_s > 0)
+    value = yield Write(lambda tx, actor: acquire(svc, tx, actor, req), last=True,
+                        queues=req.wait_s > 0, needs=needs(req))
     if req.wait_s <= 0 or not isinstance(value, Refusal) or value.code not in HELD:
         return value
     place = value.facts.get("acquisition_id")
@@ -137,7 +137,7 @@ def acquire_located(
     asking, purpose = _stand_as_before(tx, req, before, how)
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
     stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
-    if not how.reentrant:
+    if blockers.own and not how.reentrant:
         had_by_another(blockers, located, req)
     if blockers.blocked:
         return _queue(svc, tx, req, located, _Blocked(

@@ -27,8 +27,10 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
     Raises:
         Unready: they were not looked at yet.
     """
-    needs = {path: Place(path, None, True, "itself") for located_resource in located for path
-             in located_resource.through}
+    needs: dict[str, Place] = {}
+    for place in located:
+        for path in place.through:
+            needs[path] = Place(path, None, True, "itself")
     if not needs:
         return list(located)
     view.looked.require([*needs.values(), *map(Content, needs)])

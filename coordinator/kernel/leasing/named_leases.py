@@ -67,9 +67,11 @@ def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
 def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[LeaseRow]:
     """Of the leases of one name on its copies in several working trees, the one with the given
     lease token; all of them if none has it."""
+    if given is None:
+        return rows
     own = {(row.scope, row.locked_by) for row in rows if given == svc.seal(row.fencing_token)}
     return [row for row in rows if given == svc.seal(row.fencing_token)
-            or (row.scope, row.locked_by) not in own] if given is not None and own else rows
+            or (row.scope, row.locked_by) not in own] if own else rows
 
 
 def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
