@@ -58,9 +58,9 @@ _ABOUT_AGENTS = (ev.AcquisitionRefused, ev.AgentRegistered, ev.AgentSeen, ev.Age
 _ABOUT_PRESENCE = (ev.WaiterQueued, ev.WaiterLeft, ev.ReviewOpened, ev.ReviewDecided,
                    ev.ReviewUndone, ev.ReviewSplit, ev.TaskChanged)
 #: How events of a class are recorded: what tells their subject, their name, and
-#: whether something that is carried in memory is another after them.
+#: whether something that is carried in memory may be another after them.
 _RECORDING: dict[type[ev.Event], tuple[Callable[[ev.Event], ev.Subject], str, bool]] = {
-    kind: (ev.SUBJECT_OF[kind], tag, kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
+    kind: (ev.SUBJECT_OF[kind], tag, kind in (*_ABOUT_AGENTS, *_ABOUT_PRESENCE, ev.LeaseGranted))
     for kind, tag in ev.KIND_OF.items()
 }
 
@@ -185,7 +185,6 @@ class Tx(View):
         self._ends = ends or Ends()
         #: Rights that the job which runs has ended: (name, kind, scope) of what they were to.
         self.ended: list[tuple[str, str, str]] = []
-        self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
         self._cache = carried or WriterCache()
@@ -205,19 +204,27 @@ class Tx(View):
         """Append the event and apply it: the only way to change state."""
         subject, kind, forget = _RECORDING[type(event)]
         event.apply(self.cursor, self.now)
-        agent, task, resource = subject(event)
-        writer_cache, text = self._cache, self._text
         if forget:
-            writer_cache.present = None
-            if isinstance(event, _ABOUT_AGENTS):
-                writer_cache.forget(str(agent))
-        elif type(event) is ev.LeaseGranted and (
-                event.lease_kind == "key" or event.goes_with is not None):
-            writer_cache.present = None  # it may be git's turn
-        writer_cache.seq = seq = (writer_cache.seq or self.last_seq) + 1
+            self._forget(event)
+        cache, text = self._cache, self._text
+        cache.seq = seq = (cache.seq or self.last_seq) + 1
         _encode_into(event, text)
-        self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
-        self.recorded += 1
+        self._events.append((seq, self.now, kind, *subject(event), text.decode()))
+
+    def _forget(self, event: ev.Event) -> None:
+        """Drop what is carried in memory and another after this event."""
+        if isinstance(event, ev.LeaseGranted):
+            if event.lease_kind == "key" or event.goes_with is not None:
+                self._cache.present = None  # it may be git's turn
+            return
+        self._cache.present = None
+        if isinstance(event, _ABOUT_AGENTS):
+            self._cache.forget(event.agent)
+
+    @property
+    def recorded(self) -> int:
+        """How many events the transaction has recorded."""
+        return len(self._events)
 
     def agent(self, name: str) -> AgentRow | None:
         """The agent's row as it is now, read again only after it changed."""
@@ -226,9 +233,8 @@ class Tx(View):
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
         row = self._cache.speakers.get(token_hash)
-        if row is None:
-            return self._learn(self.first(AgentRow, "agent_by_token", token_hash))
-        return row if row.state != "gone" else None
+        return row if row is not None else self._learn(
+            self.first(AgentRow, "agent_by_token", token_hash))
 
     def _learn(self, row: AgentRow | None) -> AgentRow | None:
         if row is not None:
@@ -237,9 +243,9 @@ class Tx(View):
 
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
-        free = name, kind, scope
-        self.ended.append(free)
-        self.freed.append(free)
+        freed_lease = name, kind, scope
+        self.ended.append(freed_lease)
+        self.freed.append(freed_lease)
         if self.present().parked:
             for freed in list_freed(scope):
                 self.db.execute(Q["ready_offer"], (freed,))
@@ -252,10 +258,9 @@ class Tx(View):
     def note_ends(self) -> None:
         """A job is over. What it has ended may have been written until then, and looked at before.
         What a job ends itself, it ends after its look."""
-        note, seq = self._ends.note, self.last_seq
         for _, kind, scope in self.ended:
-            note(kind, scope, seq)
-        self.ended = []
+            self._ends.note(kind, scope, self.last_seq)
+        self.ended.clear()
 
     def recorded_of(self, kinds: frozenset[str]) -> list[LogRow]:
         """Its own events of these kinds, the latest first."""
@@ -425,8 +430,6 @@ class Ledger:
             tx.kept = self.kept
             for position, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 answers.append(self._answer(job, tx))
-                if tx.ended:
-                    tx.note_ends()
             position = -1
             tx.flush()
             self.db.execute("COMMIT")
@@ -458,7 +461,7 @@ class Ledger:
 
     def _answer(self, job: Job, tx: Tx) -> Any:
         """A job's value, `Refusal` or `Unready`, and whom to serve where it freed something."""
-        before = tx.recorded
+        before = len(tx._events)
         try:
             value = job(tx)
             if tx.freed:
@@ -466,7 +469,9 @@ class Ledger:
         except (Refusal, Unready) as no:
             if tx.recorded != before:
                 raise
-            return no
+            value = no
+        if tx.ended:
+            tx.note_ends()
         return value
 
     @property

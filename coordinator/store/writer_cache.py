@@ -57,7 +57,7 @@ class WriterCache:
     #: Counter -> what the table says: nothing above it was ever given.
     stored: dict[str, int] = field(default_factory=dict)
     agents: dict[str, AgentRow] = field(default_factory=dict)
-    #: The same rows, by the hash of the agent's token.
+    #: The same rows of those that have not left, by the hash of the agent's token.
     speakers: dict[str, AgentRow] = field(default_factory=dict)
     #: Events that may change it drop it. A later transaction has it only where nothing of it
     #: exists: what went by without an event is looked for again.
@@ -69,7 +69,7 @@ class WriterCache:
             self.agents.clear()
             self.speakers.clear()
         self.agents[row.agent] = row
-        if row.token_hash is not None:
+        if row.token_hash is not None and row.state != "gone":
             self.speakers[row.token_hash] = row
 
     def forget(self, agent: str) -> None:

@@ -9,7 +9,6 @@ the facts of the look, nothing else.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -80,7 +79,7 @@ class Blockers(msgspec.Struct):
         return at_review(self.closed[0][0]) if self.closed else self.mine[0].scope
 
 
-class Asking(NamedTuple):
+class Asking(msgspec.Struct, frozen=True, gc=False):
     """How something is asked for.
 
     Attributes:
@@ -113,6 +112,8 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
         Unready: lapsed leases have to be closed before, or files to be looked at.
     """
     search = _Search(svc, tx, holder, asking)
+    if asking.lent:
+        search.passed = {lease.fencing_token for lease in asking.lent}
     blockers, present = search.blockers, tx.present()
     for located, mode in wanted:
         asked = located.resource
@@ -136,16 +137,17 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
     return blockers
 
 
-class _Search:
-    """The search for the blockers of one holder, resource by resource."""
+class _Search(msgspec.Struct):
+    """The search for the blockers of one holder, resource by resource. `passed`: tokens of leases
+    that do not block, for they go over to the holder."""
 
-    __slots__ = ("asking", "blockers", "holder", "lapsed", "passed", "svc", "tx")
-
-    def __init__(self, svc: Service, tx: Tx, holder: str, asking: Asking) -> None:
-        self.svc, self.tx, self.holder, self.asking = svc, tx, holder, asking
-        self.blockers = Blockers()
-        self.lapsed: list[Lapsed] = []
-        self.passed = {lease.fencing_token for lease in asking.lent}
+    svc: Service
+    tx: Tx
+    holder: str
+    asking: Asking
+    passed: Collection[int] = ()
+    blockers: Blockers = msgspec.field(default_factory=Blockers)
+    lapsed: list[Lapsed] = []
 
     def add_leases(self, located: Located, mode: str) -> bool:
         """Leases of others; and what the holder has. False: there are so many that no grant can

@@ -8,9 +8,11 @@ disk was looked at before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import NamedTuple
+
+import msgspec
 
 from coordinator.kernel import answered, tasks
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, ms
@@ -95,10 +97,11 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
     check_count(svc, len(located))  # (a link may lead through many)
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
-    return acquire_located(svc, tx, actor, req, located, How(reentrant=req.reentrant))
+    return acquire_located(svc, tx, actor, req, located,
+                           PLAINLY if req.reentrant else UNLESS_HELD)
 
 
-class How(NamedTuple):
+class How(msgspec.Struct, frozen=True, gc=False):
     """How something is asked for, beside what the request says.
 
     Attributes:
@@ -117,6 +120,7 @@ class How(NamedTuple):
 
 
 PLAINLY = How()
+UNLESS_HELD = How(reentrant=False)
 
 
 def acquire_located(
@@ -298,19 +302,22 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
         _check_may_release(svc, tx, row, req)
-    named = {row.fencing_token for row in rows}
+    named = {row.fencing_token for row in rows} if req.keep_shared else ()
     rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
-    of_tasks = {row.scope for row in rows if row.task_id is not None}
+    goes_on: set[str] = set()  # scopes that a task of the holder may need from now on
+    if tx.present().claims:
+        goes_on = {row.scope for row in rows if row.task_id is None} - {
+            row.scope for row in rows if row.task_id is not None}
     released = []
     for row in rows:
-        if req.keep_shared and row.fencing_token in named:
+        if row.fencing_token in named:
             released.append(lease_reply(row) if row.mode == "shared" else
                             make_shared(svc, tx, row, baselines(tx, row)))
             continue
-        _end_released(tx, row, req, of_tasks, flagged)
+        _end_released(tx, row, req, flagged, row.scope in goes_on)
         released.append(lease_reply(row))
     return rq.Released(released=released, reviews=[
         name for review in flagged.values() for name in (review.review, *review.others)])
@@ -327,18 +334,17 @@ def _check_force(actor: Actor, req: rq.Release) -> None:
             field="keep_shared")
 
 
-def _end_released(tx: Tx, row: LeaseRow, req: rq.Release, of_tasks: Collection[str],
-                  flagged: Mapping[str, partial_work.Flagged]) -> None:
-    """End one lease. If another agent ends it, the holder is told. If the holder ends it, a wider
-    lease of its own continues with what was known. `of_tasks`: scopes that tasks release with it.
-    """
+def _end_released(tx: Tx, row: LeaseRow, req: rq.Release,
+                  flagged: Mapping[str, partial_work.Flagged], goes_on: bool) -> None:
+    """End one lease. If another agent ends it, the holder is told. If the holder ends it, a task
+    of its own that needs the same `goes_on` with what was known."""
     # `--force` under the holder's name means that a person acts.
     by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
-    had = baselines(tx, row) if row.task_id is None else None
+    had = baselines(tx, row) if goes_on else None
     end(tx, row, by=by)
     if by is not None:
         _tell_overridden(tx, row, by, flagged.get(row.locked_by))
-    elif row.task_id is None and row.scope not in of_tasks:
+    elif goes_on:
         take_over(tx, row, had)
 
 
