@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 import apsw
+import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
 from coordinator.daemon.once_only import Later
@@ -57,6 +58,13 @@ THREADS = 64
 WORKERS = 2
 #: The value of a step whose result comes later.
 _LATER = object()
+
+
+def _stays() -> bool:
+    """The daemon itself does not hang up."""
+    return False
+
+
 @dataclass(frozen=True)
 class Parts:
     """What the engine works with. `reader`: the loop's own connection for reading."""
@@ -72,7 +80,7 @@ class Parts:
     workers: LookWorkers
 
 
-class Run:
+class Run(msgspec.Struct, eq=False):
     """A use case that is running: who asks, whom to answer, and the step that it is at.
 
     Attributes:
@@ -86,26 +94,18 @@ class Run:
         checked: whether the asker was identified.
     """
 
-    __slots__ = ("answer", "checked", "deadline", "engine", "gone", "later", "looked", "once",
-                 "operation", "step", "steps", "token")
+    engine: LoopEngine
     steps: Steps
-    step: Write
-    looked: Looked
-
-    def __init__(self, engine: LoopEngine, answer: Answer, operation: Operation | None = None,
-                 token: str | None = None, gone: Callable[[], bool] = lambda: False,
-                 deadline: float = 0.0) -> None:
-        self.engine, self.answer = engine, answer
-        self.operation, self.token = operation, token
-        self.gone, self.deadline = gone, deadline
-        self.once: Once | None = None
-        self.later: Later | None = None
-        self.checked = operation is None
-
-    def begin(self, steps: Steps) -> None:
-        """Carry out a use case."""
-        self.steps = steps
-        self.go_on(None)
+    answer: Answer
+    operation: Operation | None = None
+    token: str | None = None
+    gone: Callable[[], bool] = msgspec.field(default=_stays)
+    deadline: float = 0.0
+    once: Once | None = None
+    later: Later | None = None
+    checked: bool = False
+    step: Write | None = None
+    looked: Looked | None = None
 
     def go_on(self, value: Any) -> None:
         """Carry out steps until one has its result later. `value`: the result of the last step."""
@@ -113,18 +113,23 @@ class Run:
             while value is not _LATER:
                 step = self.steps.send(value)
                 value = _CARRY_OUT[type(step)](self.engine, step, self)
+            return
         except StopIteration as end:
-            self.finish(end.value)
+            value = end.value
         except Refusal as refusal:
-            self.finish(refusal)
+            value = refusal
         except Exception as bad:
-            self.finish(_report_bug(bad))
+            value = _report_bug(bad)
+        if isinstance(value, Refusal):
+            self.refuse(value)
+        else:
+            self.answer(value)
 
-    def finish(self, value: Any) -> None:
-        """Give the only answer, and count it if it is a refusal of a request."""
-        if isinstance(value, Refusal) and self.operation is not None and self.later is None:
-            self.engine.on_refusal(value)
-        self.answer(value)
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer with a refusal, and count it if a request is refused."""
+        if self.operation is not None and self.later is None:
+            self.engine.on_refusal(refusal)
+        self.answer(refusal)
 
     def identify(self, view: View) -> Actor:
         """The actor that the request speaks for.
@@ -144,7 +149,7 @@ class Run:
         Raises:
             Refusal: UNAUTHORIZED.
         """
-        if not self.checked:
+        if not self.checked and self.operation is not None:
             refusal = self.engine.look(self.identify)
             if isinstance(refusal, Refusal):
                 raise refusal
@@ -152,12 +157,14 @@ class Run:
     def decide(self, tx: Tx) -> Any:
         """The job of the transaction of a `Write`. If the request has an idempotency key, it keeps
         the answer."""
-        tx.looked, step = self.looked, self.step
+        step = self.step
+        assert step is not None and self.looked is not None, "`_write` sets them"
+        tx.looked = self.looked
         actor = self.identify(tx)
-        if self.later is not None:
-            return note_later(tx, self.later, step, step.decide(tx, actor))
         if self.once is not None:
             return decide_once(self.engine.service, tx, actor, step, self.once)
+        if self.later is not None:
+            return note_later(tx, self.later, step, step.decide(tx, actor))
         return step.decide(tx, actor)
 
 
@@ -193,7 +200,7 @@ class LoopEngine:
     def run(self, steps: Steps, answer: Answer = lambda value: None) -> None:
         """Carry out a use case of the daemon itself, and call `answer` once with its answer or a
         `Refusal`."""
-        Run(self, answer).begin(steps)
+        Run(self, steps, answer).go_on(None)
 
     def submit(self, job: Job, needs: Sequence[AnyNeed], answer: Answer) -> None:
         """Run a job once these needs are looked at, and those that it turns out to have."""
@@ -301,7 +308,7 @@ class LoopEngine:
         rest_s = None if step.rests_until is None else (
             from_iso(step.rests_until) - self._clock.now_ms()) / 1000
         waiting = self.work if step.of == "work" else self.values
-        waiting.add(WaitingRequest(run.go_on, run.finish, run.gone), left_s, rest_s)
+        waiting.add(WaitingRequest(run.go_on, run.refuse, run.gone), left_s, rest_s)
         return _LATER
 
     def _in_thread(self, threads: ThreadPoolExecutor | None, work: Callable[[], Any],

@@ -92,7 +92,7 @@ class RequestRouter:
                 check_person(operation, self._sure_agent_of(caller))
             if self.closing and op not in ("health", "status"):
                 self.check_open()
-            run = Run(self.engine, answer, operation, token, gone,
+            run = Run(self.engine, use_case(self.service, request), answer, operation, token, gone,
                       self._loop.time() + getattr(request, "wait_s", 0.0))
             if operation.operator_only or operation.several:
                 run.check()
@@ -105,7 +105,7 @@ class RequestRouter:
                     if run.later is None:
                         return
                     run.answer = run.later
-            run.begin(use_case(self.service, request))
+            run.go_on(None)
         except Refusal as refusal:
             self._tell(answer, refusal)
         except Exception as bad:

@@ -149,7 +149,7 @@ class Service:
         """The secret lease token that goes with a fencing token. Nowhere stored: made from the
         daemon's secret, so it survives restarts and cannot be read from the database."""
         seal = self._sealing.copy()
-        seal.update(str(fencing_token).encode())
+        seal.update(b"%d" % fencing_token)
         sealed: str = seal.hexdigest()
         return sealed
 

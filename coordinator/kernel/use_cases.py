@@ -47,10 +47,13 @@ class Worker(Protocol):
 class Caller(Protocol):
     """The asker, as the daemon's own operations see it."""
 
-    token: str | None
-    """The agent's token; None for a person."""
-    gone: Callable[[], bool]
-    """Tells whether the asker has hung up."""
+    @property
+    def token(self) -> str | None:
+        """The agent's token; None for a person."""
+
+    @property
+    def gone(self) -> Callable[[], bool]:
+        """Tells whether the asker has hung up."""
 
 
 class Look(msgspec.Struct, frozen=True, gc=False):

@@ -79,33 +79,34 @@ class WriterCache:
             self.speakers.pop(row.token_hash, None)
 
 
-class Effects:
-    """What a transaction leaves to be done once it is on disk."""
+class Effects(msgspec.Struct):
+    """What a transaction leaves to be done once it is on disk.
 
-    __slots__ = ("_events", "granted", "joined", "keys_written", "offers", "rippled", "stays",
-                 "turned_back", "wake")
+    Attributes:
+        recorded: rows of the events that it has appended.
+        granted: (acquisition id, reply) of waiters that were granted.
+        turned_back: waiters (acquisition ids) that were told to give way: an open request of one
+            ends at once.
+        joined: places in the queue that one more request is about to be held open for.
+        stays: places with open requests that somebody who does not wait continues: the former and
+            the new name of each.
+        wake: waiters (acquisition ids) that may be served now, each in a transaction of its own.
+        rippled: tasks that were told, in this transaction, of the end of a task that they come
+            after.
+        offers: something became free or ready, so requests that wait for a task look again.
+        keys_written: a key has a new value, so requests that watch one look again.
+    """
 
-    def __init__(self, events: list[tuple[Any, ...]]) -> None:
-        self._events = events
-        #: (acquisition id, reply) of waiters that were granted.
-        self.granted: list[tuple[str, Any]] = []
-        #: Waiters (acquisition ids) that were told to give way: an open request of one ends at
-        #: once.
-        self.turned_back: list[str] = []
-        #: Places in the queue that one more request is about to be held open for.
-        self.joined: set[str] = set()
-        #: Places with open requests that somebody who does not wait continues: the former and the
-        #: new name of each.
-        self.stays: dict[str, str] = {}
-        #: Waiters (acquisition ids) that may be served now, each in a transaction of its own.
-        self.wake: dict[str, None] = {}
-        #: Tasks that were told, in this transaction, of the end of a task that they come after.
-        self.rippled = 0
-        #: Something became free or ready, so requests that wait for a task should look again.
-        self.offers = False
-        #: A key has a new value, so requests that watch one should look again.
-        self.keys_written = False
+    recorded: list[tuple[Any, ...]]
+    granted: list[tuple[str, Any]] = []
+    turned_back: list[str] = []
+    joined: set[str] = set()
+    stays: dict[str, str] = {}
+    wake: dict[str, None] = {}
+    rippled: int = 0
+    offers: bool = False
+    keys_written: bool = False
 
     def kinds(self) -> list[str]:
         """The kind of each event of the transaction."""
-        return [str(event[2]) for event in self._events]
+        return [str(event[2]) for event in self.recorded]

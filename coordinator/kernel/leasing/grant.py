@@ -313,15 +313,16 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
         Refusal: INVALID.
     """
     limits = svc.settings.leases
-    ttl = limits.ttl_s if ttl_s is None else ttl_s
-    if not 0.001 <= ttl <= limits.ttl_max_s:
+    if ttl_s is None:
+        return ms(limits.ttl_s)
+    if not 0.001 <= ttl_s <= limits.ttl_max_s:
         raise Refusal(
             Code.INVALID,
-            f"A TTL of {figures(ttl)} s is not possible: more than 0, at most "
+            f"A TTL of {figures(ttl_s)} s is not possible: more than 0, at most "
             f"{figures(limits.ttl_max_s)} s (leases.ttl_max_s). Nothing was changed.",
             next="Repeat with a TTL in that range.",
         )
-    return ms(ttl)
+    return ms(ttl_s)
 
 
 def quarantined(blockers: Blockers) -> Refusal:

@@ -94,7 +94,8 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = with_links(tx, locate(svc, tx, req.resources, req.cwd))
-    check_count(svc, len(located))  # (a link may lead through many)
+    if len(located) > 1:  # (a link may lead through many)
+        check_count(svc, len(located))
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     return acquire_located(svc, tx, actor, req, located,
@@ -129,10 +130,11 @@ def acquire_located(
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already."""
     ttl_ms = checked_ttl(svc, req.ttl_s)
-    check_wait(svc, req.wait_s)
+    if req.wait_s:
+        check_wait(svc, req.wait_s)
     if not -1000 <= req.priority <= 1000:
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    task = tasks.named(tx, req.task)
+    task = None if req.task is None else tasks.find(tx, req.task).task_id
     row = agents.may_act(tx, actor, req.agent)
     wanted = [(located_resource, req.mode) for located_resource in located]
     before = (
@@ -368,7 +370,8 @@ def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> 
             f"--agent {row.locked_by} --force` as a person.",
             holder=row.locked_by, resource=row.file_path,
         )
-    check_token(svc, row, req.lease_token)
+    if req.lease_token is not None:
+        check_token(svc, row, req.lease_token)
     if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
         raise stale(row.file_path)
 

@@ -104,7 +104,7 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
     """
     result: dict[int, LeaseRow] = {}
     for row in rows:
-        if not is_link(row.content_hash or ""):
+        if row.content_hash is None or not is_link(row.content_hash):
             continue
         held = tx.each(LeaseRow, "leases_of_holder", row.locked_by)
         places = {svc.where(lease.worktree, lease.file_path.rstrip("/")): lease for lease in held

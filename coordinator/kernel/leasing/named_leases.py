@@ -100,7 +100,10 @@ def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
 
 def _add_taken(svc: Service, tx: Tx, rows: list[LeaseRow]) -> list[LeaseRow]:
     """These leases and those that were taken with them, each once."""
-    return list({row.fencing_token: row for row in (*rows, *taken_with(svc, tx, rows))}.values())
+    taken = taken_with(svc, tx, rows)
+    if len(rows) == 1 and not taken:
+        return rows
+    return list({row.fencing_token: row for row in (*rows, *taken)}.values())
 
 
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:

@@ -73,7 +73,9 @@ def to_root_relative(start: str, text: str) -> str:
     """Return a name typed in the directory `start` below the root, relative to the root."""
     if text.startswith(FROM_ROOT):
         return text.removeprefix(FROM_ROOT) or WHOLE
-    kind = resource_names.kind_of(text) if start and not text.startswith("/") else "key"
+    if not start or text.startswith("/"):
+        return text
+    kind = resource_names.kind_of(text)
     if kind == "region":
         path, _, name = text.rpartition("::")
         return f"{posixpath.normpath(start + path)}::{name}"
