@@ -92,6 +92,7 @@ class Run(msgspec.Struct, eq=False):
         once: the key of a request of one transaction, if it has a key.
         later: the place to answer a longer request, if it has a key.
         checked: whether the asker was identified.
+        step, looked: the `Write` that is carried out, and the facts that it goes by.
     """
 
     engine: LoopEngine
@@ -104,8 +105,8 @@ class Run(msgspec.Struct, eq=False):
     once: Once | None = None
     later: Later | None = None
     checked: bool = False
-    step: Write | None = None
-    looked: Looked | None = None
+    step: Any = None
+    looked: Any = None
 
     def go_on(self, value: Any) -> None:
         """Carry out steps until one has its result later. `value`: the result of the last step."""
@@ -157,10 +158,9 @@ class Run(msgspec.Struct, eq=False):
     def decide(self, tx: Tx) -> Any:
         """The job of the transaction of a `Write`. If the request has an idempotency key, it keeps
         the answer."""
-        step = self.step
-        assert step is not None and self.looked is not None, "`_write` sets them"
-        tx.looked = self.looked
-        actor = self.identify(tx)
+        # Who may ask was checked before: the router asks `check` where an operation is for people.
+        actor, step = who(tx, self.token), self.step
+        self.checked, tx.looked = True, self.looked
         if self.once is not None:
             return decide_once(self.engine.service, tx, actor, step, self.once)
         if self.later is not None:

@@ -139,7 +139,7 @@ class View:
     def present(self) -> Present:
         """Whether anybody waits, and the like."""
         (present,) = self.each(Present, "presence")
-        return present
+        return NOBODY if present == NOBODY else present
 
     def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
         """The bytes that `digest` names, if they are kept and no more than `most`."""
@@ -433,7 +433,7 @@ class Ledger:
             position = -1
             tx.flush()
             self.db.execute("COMMIT")
-            if self._cache.present != NOBODY:
+            if self._cache.present is not NOBODY:
                 self._cache.present = None  # somebody who was there may have gone
             self._version = self.db.data_version()
         except Exception as bad:

@@ -24,6 +24,7 @@ from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
 from coordinator.store.parking import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow, Wanting
+from coordinator.store.writer_cache import NOBODY
 from coordinator.words import purposes
 from coordinator.words.resource_names import (
     Kind,
@@ -119,6 +120,8 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
         asked = located.resource
         if not search.add_leases(located, mode):
             return blockers
+        if present is NOBODY and asked.kind != "key":
+            continue
         if asked.kind == "key" and is_task(asked):
             search.add_claim(asked)
         if present.turns or asked.kind == "key":
@@ -130,10 +133,11 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
             search.add_reviews(asked)
     if search.lapsed:
         raise Unready(lapsed=dict.fromkeys(search.lapsed))
-    if not blockers.blocked:
-        for located, mode in wanted:
-            if located.resource.kind in ("dir", "glob") and not _own(blockers, located):
-                _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
+    if blockers.leases or blockers.waiters:
+        return blockers
+    for located, mode in wanted:
+        if located.resource.kind in ("dir", "glob") and not _own(blockers, located):
+            _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
     return blockers
 
 

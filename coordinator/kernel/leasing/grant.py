@@ -86,8 +86,8 @@ def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers:
     assert blockers.looked, "nothing is granted that was not looked at"
     expires = tx.later(terms.first_ttl_ms or terms.ttl_ms)
     max_until = tx.later(max(terms.ttl_ms, ms(svc.settings.leases.max_hold_s)))
-    for bound in (terms.no_longer_than, blockers.no_longer_than):
-        if bound is not None:
+    if terms.no_longer_than is not None or blockers.no_longer_than is not None:
+        for bound in filter(None, (terms.no_longer_than, blockers.no_longer_than)):
             expires, max_until = min(expires, bound), min(max_until, bound)
     copies = bool(blockers.elsewhere) or (len(wanted) > 1 and len(
         {located.resource.scope for located, _ in wanted}) < len(wanted))

@@ -9,6 +9,7 @@ disk was looked at before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from shlex import quote
 from typing import NamedTuple
 
@@ -136,11 +137,15 @@ def acquire_located(
         raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
     task = None if req.task is None else tasks.find(tx, req.task).task_id
     row = agents.may_act(tx, actor, req.agent)
-    wanted = [(located_resource, req.mode) for located_resource in located]
+    wanted = list(zip(located, repeat(req.mode)))
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
-    asking, purpose = _stand_as_before(tx, req, before, how)
+    if before is None:
+        asking, purpose = Asking(req.priority, tx.now, None, lent=how.lent,
+                                 purpose=how.purpose), how.purpose
+    else:
+        asking, purpose = _stand_as_before(req, before, how)
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
     stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
     if blockers.own and not how.reentrant:
@@ -169,12 +174,9 @@ def acquire_located(
     return granted
 
 
-def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
-                     how: How) -> tuple[Asking, str]:
+def _stand_as_before(req: rq.Acquire, before: WaiterRow, how: How) -> tuple[Asking, str]:
     """The agent's former place in the queue, and the purpose of the new one. What an agent asked
     for itself stays asked for."""
-    if before is None:
-        return Asking(req.priority, tx.now, None, lent=how.lent, purpose=how.purpose), how.purpose
     purpose = purposes.ASKED if before.purpose == purposes.ASKED else how.purpose
     return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
                    purpose=purpose), purpose)
@@ -305,12 +307,14 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     for row in rows:
         _check_may_release(svc, tx, row, req)
     named = {row.fencing_token for row in rows} if req.keep_shared else ()
-    rows = with_other_names(svc, tx, rows)
+    present = tx.present()
+    if present.renamed:
+        rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
     goes_on: set[str] = set()  # scopes that a task of the holder may need from now on
-    if tx.present().claims:
+    if present.claims:
         goes_on = {row.scope for row in rows if row.task_id is None} - {
             row.scope for row in rows if row.task_id is not None}
     released = []
@@ -321,8 +325,10 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
             continue
         _end_released(tx, row, req, flagged, row.scope in goes_on)
         released.append(lease_reply(row))
-    return rq.Released(released=released, reviews=[
-        name for review in flagged.values() for name in (review.review, *review.others)])
+    reviews: list[str] = []
+    for review in flagged.values():
+        reviews += review.review, *review.others
+    return rq.Released(released=released, reviews=reviews)
 
 
 def _check_force(actor: Actor, req: rq.Release) -> None:

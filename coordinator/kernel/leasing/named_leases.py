@@ -203,11 +203,12 @@ def _named_so(
         scope = scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
-        own = [row for row in tx.each(LeaseRow, "leases_at_scope", scope)
-               if row.locked_by == agent and row.file_path == text]
-        if not own:
+        before = len(leases)
+        for row in tx.each(LeaseRow, "leases_at_scope", scope):
+            if row.locked_by == agent and row.file_path == text:
+                leases.append(row)
+        if len(leases) == before:
             return None
-        leases += own
     return _add_taken(svc, tx, leases)
 
 
