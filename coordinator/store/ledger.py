@@ -83,15 +83,18 @@ class _Instants(dict[int, str]):
 class View:
     """Reading, at an instant. `now` is `now_ms` as ISO text."""
 
-    def __init__(self, db: apsw.Connection, now_ms: int) -> None:
+    #: Called now and then by a long reading (`store.rebuild`).
+    rest: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, db: apsw.Connection, now_ms: int,
+                 cursor: apsw.Cursor | None = None) -> None:
         self.db = db
-        self.cursor = db.cursor()  # for what is read whole, or not at all, before the next
+        #: For what is read whole, or not at all, before the next.
+        self.cursor = db.cursor() if cursor is None else cursor
         self.now_ms = now_ms
         self.now = iso(now_ms)
         #: The instant so many milliseconds from now, as ISO text.
         self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
-        #: Called now and then by a long reading (`store.rebuild`).
-        self.rest: Callable[[], None] = lambda: None
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
@@ -177,17 +180,13 @@ class View:
 class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
-    def __init__(
-        self, db: apsw.Connection, now_ms: int, carried: WriterCache | None = None,
-        ends: Ends | None = None,
-    ) -> None:
-        super().__init__(db, now_ms)
-        self._ends = ends or Ends()
+    def __init__(self, cursor: apsw.Cursor, now_ms: int, cache: WriterCache, ends: Ends) -> None:
+        super().__init__(cursor.connection, now_ms, cursor)
+        self._cache, self._ends = cache, ends
         #: Rights that the job which runs has ended: (name, kind, scope) of what they were to.
         self.ended: list[tuple[str, str, str]] = []
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
-        self._cache = carried or WriterCache()
         self._raised: set[str] = set()
         #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
@@ -392,6 +391,7 @@ class Ledger:
 
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
+        self._cursor = db.cursor()
         self.path = path
         self._cache = WriterCache()
         self._version = -1  # of the file, as our last commit left it
@@ -423,16 +423,16 @@ class Ledger:
         position = -1  # of the job that runs
         ended = self.ends.last
         try:
-            self.db.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("BEGIN IMMEDIATE")
             if self.db.data_version() != self._version:
                 self._cache = WriterCache()  # nobody else should write; somebody did
-            tx = Tx(self.db, now_ms, self._cache, self.ends)
+            tx = Tx(self._cursor, now_ms, self._cache, self.ends)
             tx.kept = self.kept
             for position, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 answers.append(self._answer(job, tx))
             position = -1
             tx.flush()
-            self.db.execute("COMMIT")
+            self._cursor.execute("COMMIT")
             if self._cache.present is not NOBODY:
                 self._cache.present = None  # somebody who was there may have gone
             self._version = self.db.data_version()
