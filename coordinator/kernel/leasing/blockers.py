@@ -24,7 +24,7 @@ from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
 from coordinator.store.parking import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow, Wanting
-from coordinator.store.writer_cache import NOBODY
+from coordinator.store.writer_cache import NOBODY, Present
 from coordinator.words import purposes
 from coordinator.words.resource_names import (
     Kind,
@@ -117,26 +117,15 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
         search.passed = {lease.fencing_token for lease in asking.lent}
     blockers, present = search.blockers, tx.present()
     for located, mode in wanted:
-        asked = located.resource
         if not search.add_leases(located, mode):
             return blockers
-        if present is NOBODY and asked.kind != "key":
-            continue
-        if asked.kind == "key" and is_task(asked):
-            search.add_claim(asked)
-        if present.turns or asked.kind == "key":
-            search.add_turns(located, mode)
-        # A waiter on the old name of a file does not block its holder from the new one.
-        if present.waiters and not renamed_regions.is_own(svc, tx, holder, located):
-            search.add_waiters(located, mode)
-        if present.reviews:
-            search.add_reviews(asked)
+        if present is not NOBODY or located.resource.kind == "key":
+            search.add_others(located, mode, present)
     if search.lapsed:
         raise Unready(lapsed=dict.fromkeys(search.lapsed))
-    if blockers.leases or blockers.waiters:
-        return blockers
     for located, mode in wanted:
-        if located.resource.kind in ("dir", "glob") and not _own(blockers, located):
+        if (located.resource.kind in ("dir", "glob") and not blockers.blocked
+                and not _own(blockers, located)):
             _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
     return blockers
 
@@ -172,6 +161,19 @@ class _Search(msgspec.Struct):
                 self.blockers.held_at = self.blockers.held_at or scope
                 self.blockers.leases.append(lease)
         return True
+
+    def add_others(self, located: Located, mode: str, present: Present) -> None:
+        """All that is in the way beside leases."""
+        asked = located.resource
+        if asked.kind == "key" and is_task(asked):
+            self.add_claim(asked)
+        if present.turns or asked.kind == "key":
+            self.add_turns(located, mode)
+        # A waiter on the old name of a file does not block its holder from the new one.
+        if present.waiters and not renamed_regions.is_own(self.svc, self.tx, self.holder, located):
+            self.add_waiters(located, mode)
+        if present.reviews:
+            self.add_reviews(asked)
 
     def _find_agreements(self, asked: Resource,
                          rivals: Iterable[tuple[LeaseRow, str]]) -> set[str | None]:

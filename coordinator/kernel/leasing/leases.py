@@ -130,43 +130,36 @@ def acquire_located(
     how: How = PLAINLY,
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already."""
-    ttl_ms = checked_ttl(svc, req.ttl_s)
-    if req.wait_s:
-        check_wait(svc, req.wait_s)
-    if not -1000 <= req.priority <= 1000:
-        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
-    task = None if req.task is None else tasks.find(tx, req.task).task_id
+    ttl_ms = _check_terms(svc, req)
+    task = tasks.named(tx, req.task)
     row = agents.may_act(tx, actor, req.agent)
     wanted = list(zip(located, repeat(req.mode)))
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
-    if before is None:
-        asking, purpose = Asking(req.priority, tx.now, None, lent=how.lent,
-                                 purpose=how.purpose), how.purpose
-    else:
-        asking, purpose = _stand_as_before(req, before, how)
+    asking = (Asking(req.priority, tx.now, lent=how.lent, purpose=how.purpose) if before is None
+              else _stand_as_before(req, before, how))
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
-    stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
     if blockers.own and not how.reentrant:
         had_by_another(blockers, located, req)
     if blockers.blocked:
+        stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
         return _queue(svc, tx, req, located, _Blocked(
-            blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
+            blockers, before, stands, ttl_ms, task, asking.purpose, row, how.waits))
     check_looked(svc, tx, wanted, blockers)
     agents.noted(tx, req.agent, row)
     if blockers.closed:
         return quarantined(blockers)
     if before is not None:
         waiting_line.asked_again(tx, before, False, bool(before.held))
-    for lease in how.lent:
-        lend(tx, lease, req.agent)
     if how.lent:
+        for lease in how.lent:
+            lend(tx, lease, req.agent)
         blockers = find_blockers(svc, tx, req.agent, wanted, Asking(
-            req.priority, asking.asked_at, purpose=purpose))
+            req.priority, asking.asked_at, purpose=asking.purpose))
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
-        ttl_ms, task, req.description, purpose, before=how.held_before))
+        ttl_ms, task, req.description, asking.purpose, before=how.held_before))
     if blockers.apart:
         other_trees.tell(svc, tx, req.agent, granted, blockers.apart)
     if before is not None and before.held:  # a request that is held open hears of it, too
@@ -174,12 +167,24 @@ def acquire_located(
     return granted
 
 
-def _stand_as_before(req: rq.Acquire, before: WaiterRow, how: How) -> tuple[Asking, str]:
-    """The agent's former place in the queue, and the purpose of the new one. What an agent asked
-    for itself stays asked for."""
+def _check_terms(svc: Service, req: rq.Acquire) -> int:
+    """Check how long and how urgently something is asked for. Returns the TTL in ms.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if req.wait_s:
+        check_wait(svc, req.wait_s)
+    if not -1000 <= req.priority <= 1000:
+        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    return checked_ttl(svc, req.ttl_s)
+
+
+def _stand_as_before(req: rq.Acquire, before: WaiterRow, how: How) -> Asking:
+    """The agent's former place in the queue. What it asked for itself stays asked for."""
     purpose = purposes.ASKED if before.purpose == purposes.ASKED else how.purpose
-    return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
-                   purpose=purpose), purpose)
+    return Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
+                  purpose=purpose)
 
 
 class _Blocked(NamedTuple):
@@ -306,29 +311,35 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
         _check_may_release(svc, tx, row, req)
-    named = {row.fencing_token for row in rows} if req.keep_shared else ()
+    kept = {row.fencing_token for row in rows} if req.keep_shared else ()
     present = tx.present()
     if present.renamed:
         rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
-    goes_on: set[str] = set()  # scopes that a task of the holder may need from now on
-    if present.claims:
-        goes_on = {row.scope for row in rows if row.task_id is None} - {
-            row.scope for row in rows if row.task_id is not None}
+    goes_on = _list_untasked(rows) if present.claims else ()
     released = []
     for row in rows:
-        if row.fencing_token in named:
-            released.append(lease_reply(row) if row.mode == "shared" else
-                            make_shared(svc, tx, row, baselines(tx, row)))
-            continue
-        _end_released(tx, row, req, flagged, row.scope in goes_on)
-        released.append(lease_reply(row))
+        released.append(
+            _keep_shared(svc, tx, row) if row.fencing_token in kept
+            else _end_released(tx, row, req, flagged, row.scope in goes_on))
     reviews: list[str] = []
     for review in flagged.values():
         reviews += review.review, *review.others
     return rq.Released(released=released, reviews=reviews)
+
+
+def _list_untasked(rows: Sequence[LeaseRow]) -> set[str]:
+    """The scopes of leases that no task takes with it: one of its holder may need them still."""
+    return {row.scope for row in rows if row.task_id is None} - {
+        row.scope for row in rows if row.task_id is not None}
+
+
+def _keep_shared(svc: Service, tx: Tx, row: LeaseRow) -> rq.Lease:
+    """Its holder goes on reading."""
+    return lease_reply(row) if row.mode == "shared" else (
+        make_shared(svc, tx, row, baselines(tx, row)))
 
 
 def _check_force(actor: Actor, req: rq.Release) -> None:
@@ -343,7 +354,7 @@ def _check_force(actor: Actor, req: rq.Release) -> None:
 
 
 def _end_released(tx: Tx, row: LeaseRow, req: rq.Release,
-                  flagged: Mapping[str, partial_work.Flagged], goes_on: bool) -> None:
+                  flagged: Mapping[str, partial_work.Flagged], goes_on: bool) -> rq.Lease:
     """End one lease. If another agent ends it, the holder is told. If the holder ends it, a task
     of its own that needs the same `goes_on` with what was known."""
     # `--force` under the holder's name means that a person acts.
@@ -354,6 +365,7 @@ def _end_released(tx: Tx, row: LeaseRow, req: rq.Release,
         _tell_overridden(tx, row, by, flagged.get(row.locked_by))
     elif goes_on:
         take_over(tx, row, had)
+    return lease_reply(row)
 
 
 def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> None:
