@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,19 +158,22 @@ class AgentHooks:
             heard, hook.caller, lambda heard: self._decide(hook, profile, table, heard))
 
     def _decide(self, hook: _Hook, profile: str, table: HookTable, heard: HookCall) -> None:
-        token, answer, caller = hook.token, hook.answer, max(hook.caller, 0)
         if heard.moment == "settings":
-            self._keep_guard(profile, heard.session, answer)
-            return
-        if heard.stopped is not None:
+            self._keep_guard(profile, heard.session, hook.answer)
+        elif heard.stopped is not None:
             verdict = HookAnswer(deny=tool_calls.describe_refusal(heard.stopped))
-            answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
-            return
-        self._note_unknown(profile, heard)
+            hook.answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
+        else:
+            self._note_unknown(profile, heard)
+            self._serve_call(hook, profile, table, heard)
+
+    def _serve_call(self, hook: _Hook, profile: str, table: HookTable, heard: HookCall) -> None:
+        """Decide on one call in a transaction, and answer its hook."""
+        token, answer, caller = hook.token, hook.answer, max(hook.caller, 0)
         patience = _NO_PATIENCE if hook.again else self._patience(table, heard)
         receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
-        sentences: dict[str, list[str]] = {}
+        broken: list[str] = []
         kept = (heard.moment == "session" and token is None and has_prefix(caller)
                 and self._router.service.settings.hooks.confine)
 
@@ -180,7 +184,7 @@ class AgentHooks:
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
                 git_asks=self._git_asks(actor.agent),
-                broken=[text for sentence in sentences.values() for text in sentence],
+                broken=broken,
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
                 goes_on=hook.again, is_busy=self._is_busy,
@@ -199,11 +203,7 @@ class AgentHooks:
                 self._note_command(heard, value, caller)
             if isinstance(value, Refusal):
                 receipt.lost()
-                if heard.moment != "before":  # the agent must not be stopped by it
-                    log.error("%s at %s: %s", profile, heard.event, value.message)
-                    value = tool_calls.Heeded("")
-                else:
-                    value = tool_calls.Heeded("", deny=tool_calls.describe_refusal(value))
+                value = _heed_refusal(profile, heard, value)
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
                 self._allowed.pop(receipt, None)
@@ -225,7 +225,7 @@ class AgentHooks:
                     heard, value, lambda held: print_answer(held, others)))
 
         def submit_job(compared: dict[str, list[str]]) -> None:
-            sentences.update(compared)
+            broken[:] = chain.from_iterable(compared.values())
             self._router.engine.submit(job, tool_calls.needs(heard), continue_with)
 
         self.comparison.look_again(heard, submit_job)
@@ -430,6 +430,14 @@ class AgentHooks:
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())
+
+
+def _heed_refusal(profile: str, heard: HookCall, refusal: Refusal) -> tool_calls.Heeded:
+    """What a hook is answered whose call could not be served. Only before a tool it is stopped."""
+    if heard.moment == "before":
+        return tool_calls.Heeded("", deny=tool_calls.describe_refusal(refusal))
+    log.error("%s at %s: %s", profile, heard.event, refusal.message)
+    return tool_calls.Heeded("")
 
 
 def _read_stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:
