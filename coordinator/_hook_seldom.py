@@ -71,9 +71,9 @@ def _moved(path: str) -> str:
 
 def _turn(path: str, began: float) -> int:
     """The lock of the one hook that starts a coordinator, as a descriptor; 0: another has it. -1:
-    there is nothing to lock, or the other one takes too long. Without it, fifty agents that notice a killed coordinator would each
-    start one, at the cost of a hundred hooks. The starter has a lock of its own,
-    client/starting.py."""
+    there is nothing to lock, or the other one takes too long. Without it, fifty agents that notice
+    a killed coordinator would each start one, at the cost of a hundred hooks. The starter has a
+    lock of its own, client/starting.py."""
     import fcntl
 
     try:

@@ -28,7 +28,7 @@ from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
-from coordinator.kernel.holders.families import owner
+from coordinator.kernel.core import owner
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.slices.guard import shell_commands, tool_calls

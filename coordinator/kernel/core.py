@@ -160,6 +160,17 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
+def owner(view: View, agent: str) -> str:
+    """The session that an agent works in. For a sub-agent it is its parent's."""
+    row = view.agent(agent)
+    return row.parent if row is not None and row.parent else agent
+
+
+def family(view: View, agent: str) -> set[str]:
+    """An agent, and the one whose sub-agent it is."""
+    return {agent, owner(view, agent)}
+
+
 def split_page(rows: list[T], limit: int) -> tuple[list[T], bool]:
     """At most `limit` of the rows, of which one more was read, and whether others follow."""
     return rows[:limit], len(rows) > limit

@@ -16,8 +16,8 @@ from coordinator.kernel.core import Service, listed, ms
 from coordinator.kernel.leasing import deadlocks, pending_unlocks
 from coordinator.kernel.leasing.blockers import Blockers, below
 from coordinator.kernel.leasing.located import Wanted, own_key
-from coordinator.kernel.leasing.name_warnings import warn_of_name
 from coordinator.kernel.leasing.other_names import with_other_names
+from coordinator.kernel.leasing.typed_names import warn_of_name
 from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
 from coordinator.store import events as ev

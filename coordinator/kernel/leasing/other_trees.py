@@ -6,9 +6,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 
-from coordinator.kernel.core import Service
+from coordinator.kernel.core import Service, owner
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import owner
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq

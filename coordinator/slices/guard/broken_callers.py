@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from coordinator.kernel import repository_files
-from coordinator.kernel.core import Service
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Service, family
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Parts, Place, Proposed
 from coordinator.meaning.outcomes import Outcome

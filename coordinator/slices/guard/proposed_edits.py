@@ -12,8 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
-from coordinator.kernel.core import Actor, Service, listed
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Actor, Service, family, listed
 from coordinator.kernel.leasing import agreements
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import AnyNeed, Content, Parts, Proposed

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.kernel.holders.families import owner
+from coordinator.kernel.core import owner
 from coordinator.kernel.leasing import kept_edits
 from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
 from coordinator.kernel.leasing.kept_edits import KeptEdit
