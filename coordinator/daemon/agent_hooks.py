@@ -20,7 +20,6 @@ from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
-from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
 from coordinator.daemon.session_records import UnjoinedCommands
 from coordinator.daemon.twin_questions import TwinQuestions
@@ -29,6 +28,7 @@ from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.kernel.core import owner
+from coordinator.kernel.operations import who
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.slices.guard import shell_commands, tool_calls

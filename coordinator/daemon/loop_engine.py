@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,15 +21,14 @@ import apsw
 import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.once_only import Later
-from coordinator.daemon.serving import decide_once, note_later, snapshot, who
+from coordinator.daemon.once_only import Later, decide_once, note_later
 from coordinator.daemon.waiting_changes import WaitingRequest, WaitingRequests
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
 from coordinator.kernel import errands, use_cases
 from coordinator.kernel.answered import Once
 from coordinator.kernel.core import Actor, Service
-from coordinator.kernel.operations import Operation, allowed
+from coordinator.kernel.operations import Operation, allowed, who
 from coordinator.kernel.use_cases import (
     Await,
     Commit,
@@ -212,11 +212,22 @@ class LoopEngine:
     def look(self, reading: Callable[[View], Any]) -> Any:
         """Run a reading against one committed snapshot; a `Refusal` is returned."""
         try:
-            return snapshot(self._reader, self._clock.now_ms(), reading)
+            return self._read_snapshot(reading)
         except Refusal as refusal:
             return refusal
         except DISK_ERRORS as bad:
             return storage_refusal(self.service.tree.root / ".coord", bad)
+
+    def _read_snapshot(self, reading: Callable[[View], Any]) -> Any:
+        started = time.perf_counter()
+        self._reader.execute("BEGIN")
+        try:
+            return reading(View(self._reader, self._clock.now_ms()))
+        finally:
+            self._reader.execute("COMMIT")
+            spent = time.perf_counter() - started
+            if spent > 0.5:
+                log.info("a read took %.2f s", spent)
 
     # ------------------------------------------------------------ steps
 

@@ -20,7 +20,7 @@ from coordinator.meaning.outcomes import Outcome
 from coordinator.rules.edits import candidate
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.guard.divided_files import may_be_divided, region_place
+from coordinator.slices.guard.proposed_edits import may_be_divided, region_place
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coordinator.kernel.core import owner
 from coordinator.kernel.leasing import kept_edits
-from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
+from coordinator.kernel.leasing.changed_parts import REGIONS_TOLD, make_difference
 from coordinator.kernel.leasing.kept_edits import KeptEdit
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts
