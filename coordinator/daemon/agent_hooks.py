@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.callers_trees import CallersTrees, OtherRepositories
 from coordinator.daemon.command_comparison import CommandComparison
-from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.command_lines import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls

@@ -60,11 +60,6 @@ WORKERS = 2
 _LATER = object()
 
 
-def _stays() -> bool:
-    """The daemon itself does not hang up."""
-    return False
-
-
 @dataclass(frozen=True)
 class Parts:
     """What the engine works with. `reader`: the loop's own connection for reading."""
@@ -100,7 +95,7 @@ class Run(msgspec.Struct, eq=False):
     answer: Answer
     operation: Operation | None = None
     token: str | None = None
-    gone: Callable[[], bool] = msgspec.field(default=_stays)
+    gone: Callable[[], bool] = msgspec.field(default=lambda: False)
     deadline: float = 0.0
     once: Once | None = None
     later: Later | None = None

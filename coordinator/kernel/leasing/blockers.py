@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from coordinator.kernel import unserved
+from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Service, ms
-from coordinator.kernel.leasing import git_turn, renamed_regions, task_claims
+from coordinator.kernel.leasing import git_turn, renamed_regions
 from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.kernel.leasing.overlapping import NearReviewRow, each_lease_near, leases_near, near
 from coordinator.looking.facts import Below, Lapsed, Unready
@@ -221,7 +221,7 @@ class _Search(msgspec.Struct):
 
     def add_claim(self, asked: Resource) -> None:
         """A claimed task is held by the agent that claimed it."""
-        claim = task_claims.as_lease(self.tx, asked.scope)
+        claim = tasks.as_lease(self.tx, asked.scope)
         if claim is None or claim.locked_by == self.holder:
             return
         if any((lease.scope, lease.locked_by) == (asked.scope, claim.locked_by)

@@ -11,22 +11,20 @@ import contextlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
-
 from coordinator.dialects.decode import HookCall
 from coordinator.kernel.core import Actor, Service, family, listed
 from coordinator.kernel.leasing import agreements
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import AnyNeed, Content, Parts, Proposed
 from coordinator.regions.languages import language_of
-from coordinator.rules import globs
 from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.slices.guard import broken_callers, write_windows
+from coordinator.slices.guard.broken_callers import may_be_divided, region_place
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located, resource
+from coordinator.words.resource_names import Located
 
 #: An edit that changes more regions than these is one of the whole file.
 REGIONS_MAX = 40
@@ -204,23 +202,3 @@ def _leasable(svc: Service, tx: Tx, agent: str, located: Located, parts: Parts) 
                 and overlaps(located.resource, as_resource(row.file_path, row.kind, row.scope))):
             return None
     return names
-
-
-def may_be_divided(svc: Service, located: Located) -> bool:
-    """Whether a file may be leased by region. A file with several links, a file in a working tree
-    that no launch made, and whatever the policy names are leased whole."""
-    name = located.resource.name
-    if (located.worktree is not None and not svc.is_launched_worktree(located.worktree)) or (
-            located.links != 1 or located.inode is None or language_of(name) is None):
-        return False
-    chosen = "region"
-    for pattern, by in svc.settings.leases.granularity.items():
-        if globs.matches(pattern, name, fold_case=svc.fold_case):
-            chosen = by
-    return chosen == "region"
-
-
-def region_place(svc: Service, located: Located, name: str) -> Located:
-    """A region of a file, by its name there."""
-    made = resource(f"{located.resource.name}::{name}", "region", fold_case=svc.fold_case)
-    return msgspec.structs.replace(located, resource=made)

@@ -22,6 +22,7 @@ from coordinator.rules.commands import commits, words
 from coordinator.slices.guard import (
     broken_callers,
     git_turns,
+    optimistic_writes,
     proposed_edits,
     read_versions,
     shell_commands,
@@ -315,7 +316,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded, git_asks: bool
     if call is None:
         return
     if call.kind in ("write", "shell"):
-        sub_agents.end_write_leases(svc, tx, heeded.holder)
+        optimistic_writes.end_write_leases(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
@@ -427,7 +428,7 @@ def take(
     write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
     stale = _check_versions(tx, agent, heeded, write, asked)
     if stale is not None and isinstance(answer, rq.Acquired):
-        return sub_agents.count_lost_write(svc, tx, agent, located, answer, stale)
+        return optimistic_writes.count_lost_write(svc, tx, agent, located, answer, stale)
     return stale
 
 
