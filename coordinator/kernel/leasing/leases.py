@@ -324,10 +324,8 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
         released.append(
             _keep_shared(svc, tx, row) if row.fencing_token in kept
             else _end_released(tx, row, req, flagged, row.scope in goes_on))
-    reviews: list[str] = []
-    for review in flagged.values():
-        reviews += review.review, *review.others
-    return rq.Released(released=released, reviews=reviews)
+    return rq.Released(released=released, reviews=[
+        name for review in flagged.values() for name in (review.review, *review.others)])
 
 
 def _list_untasked(rows: Sequence[LeaseRow]) -> set[str]:
@@ -338,8 +336,8 @@ def _list_untasked(rows: Sequence[LeaseRow]) -> set[str]:
 
 def _keep_shared(svc: Service, tx: Tx, row: LeaseRow) -> rq.Lease:
     """Its holder goes on reading."""
-    return lease_reply(row) if row.mode == "shared" else (
-        make_shared(svc, tx, row, baselines(tx, row)))
+    return (lease_reply(row) if row.mode == "shared"
+            else make_shared(svc, tx, row, baselines(tx, row)))
 
 
 def _check_force(actor: Actor, req: rq.Release) -> None:

@@ -1,5 +1,4 @@
-"""Requests about the coordinator itself: its health, its list, compacting its data, stopping it,
-the logs of what it has launched, and its page.
+"""Requests about the coordinator itself: its health, its list, compacting its data, stopping it.
 
 `Request` explains `writes`, `operator_only` and `for_people`.
 """
@@ -10,8 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from coordinator.words.requests.base import Number, Place, Reply, Request
-from coordinator.words.texts import Line, Name
+from coordinator.words.requests.base import Reply, Request
 
 
 class Aside(Reply):
@@ -119,55 +117,3 @@ class Compact(Request[Compacted]):
     http = ("POST", "/v1/compact")
     operator_only = True
     keep_days: Annotated[float, Meta(gt=0, le=1e6)] | None = None
-
-
-class PageOpened(Reply):
-    address: str  # of the HTTP door, like `http://127.0.0.1:43210`
-    code: str  # stands for the asker, once, at `POST /v1/page/enter`
-    valid_s: float  # seconds until the code is worth nothing
-
-
-class PageOpen(Request[PageOpened]):
-    """Open the HTTP door where it is shut, and make a code that one browser page exchanges for a
-    token of its own (`coord web`).
-
-    With `reads_only` the page sees all and changes nothing. Asked with an agent's token, it only
-    reads, too, sees what that agent may, and opens no door that is shut.
-    """
-
-    op = "page_open"
-    http = ("POST", "/v1/page/open")
-    writes = False
-    reads_only: bool = False  # the page changes nothing
-
-    def for_people(self) -> bool:
-        return True
-
-
-class TaskLogLines(Reply):
-    task: str
-    log: str  # the attempt's log, like `20261128T091500-42/T-3-1.log`; empty: there is none yet
-    lines: list[str]  # for people: JSON is put into words
-    next: int  # the continuation of this log: the next request's `after`
-    cut: bool = False  # what came before these lines is left out
-
-
-class TaskLog(Request[TaskLogLines]):
-    """The output of a task's launched agent, newest attempt; with `wait_s`, wait so long until
-    there is more.
-
-    Without `after`, the end of the log. With it, what came since, or the beginning of a log newer
-    than `log`.
-    """
-
-    op = "task_log"
-    http = ("GET", "/v1/tasks/{task}/log")
-    writes = False
-    operator_only = True
-    task: Name
-    log: Line = ""  # the log that `after` refers to, as it was returned
-    after: Place | None = None
-    wait_s: Number = 0.0
-
-    def for_people(self) -> bool:
-        return True

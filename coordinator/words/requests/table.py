@@ -45,12 +45,8 @@ if TYPE_CHECKING:
         Coordinators as Coordinators,
         Health as Health,
         HealthReply as HealthReply,
-        PageOpen as PageOpen,
-        PageOpened as PageOpened,
         Shutdown as Shutdown,
         Stopping as Stopping,
-        TaskLog as TaskLog,
-        TaskLogLines as TaskLogLines,
     )
     from coordinator.words.requests.leases import (
         Acquire as Acquire,
@@ -70,6 +66,10 @@ if TYPE_CHECKING:
         Withdraw as Withdraw,
         Withdrawn as Withdrawn,
     )
+    from coordinator.words.requests.logs import (
+        TaskLog as TaskLog,
+        TaskLogLines as TaskLogLines,
+    )
     from coordinator.words.requests.negotiation import (
         RequestAnswer as RequestAnswer,
         RequestFile as RequestFile,
@@ -79,6 +79,10 @@ if TYPE_CHECKING:
         UnlockAnswered as UnlockAnswered,
         UnlockList as UnlockList,
         UnlockVerdict as UnlockVerdict,
+    )
+    from coordinator.words.requests.pages import (
+        PageOpen as PageOpen,
+        PageOpened as PageOpened,
     )
     from coordinator.words.requests.proposals import (
         CommittedRegion as CommittedRegion,
@@ -294,15 +298,21 @@ MODULES = {
         "",
     "coordinator.words.requests.health":
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "
-        "PageOpen PageOpened Shutdown Stopping TaskLog TaskLogLines "
+        "Shutdown Stopping "
         "",
     "coordinator.words.requests.leases":
         "Acquire Acquired ChangedSince Lease LeaseFolder LeaseOrder LockList Locks Release "
         "Released Renew Renewed Replaced Waiter Withdraw Withdrawn "
         "",
+    "coordinator.words.requests.logs":
+        "TaskLog TaskLogLines "
+        "",
     "coordinator.words.requests.negotiation":
         "RequestAnswer RequestFile RequestWithdraw Requests Unlock UnlockAnswered UnlockList "
         "UnlockVerdict "
+        "",
+    "coordinator.words.requests.pages":
+        "PageOpen PageOpened "
         "",
     "coordinator.words.requests.proposals":
         "CommittedRegion LostWrite LostWriteList LostWrites ProposalApplied Propose Proposed "
