@@ -105,6 +105,8 @@ class InProcess:
 
     def _write(self, step: Write, actor: AsWhom) -> Any:
         looked = step.looked or Looked()
+        if step.needs and (refused := self.look(step.needs, looked)) is not None:
+            return refused
 
         def job(tx: Tx) -> Any:
             tx.looked = looked
@@ -163,8 +165,8 @@ class InProcess:
 
     def decide(self, job: Job, needs: Iterable[AnyNeed] = ()) -> Any:
         """A job, whatever of the disk it has to know, and what follows; a refusal is raised."""
-        return self._settled(self.run(
-            use_cases.look_and_write(list(needs), lambda tx, actor: job(tx))))
+        value = self.carry_out(Write(lambda tx, actor: job(tx), needs=list(needs)), be_a_person)
+        return self._settled(value)
 
     def _settled(self, answer: Any) -> Any:
         self.settle()

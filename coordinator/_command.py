@@ -27,7 +27,8 @@ PATIENCE_S = 130.0
 TOLD_S = 10.0
 #: Words by which it is known at once that the coordinator is not asked.
 _OWN = ("--version", "-V", "init", "up", "down", "serve", "doctor", "launch", "run", "mcp",
-        "hook", "guard", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
+        "hook", "guard", "help", "ps", "trust", "report", "logs", "regions", "impact", "merge-file")
+_HELP = ("--help", "-h")
 #: Words of long-running programs: each gets a process of its own.
 _LASTING = ("serve", "launch", "run", "mcp", "hook", "attach")
 #: Settings of the interpreter that say where modules are, or how text is written. A process that
@@ -38,15 +39,9 @@ _SETTINGS = (b"PYTHONPATH", b"PYTHONHOME", b"PYTHONUSERBASE", b"PYTHONUTF8", b"P
 def main() -> int:
     """The exit code. Does not return where the program itself takes over."""
     words = sys.argv[1:]
-    if words[:1] == ["help"] and "-" not in "".join(words):
-        words = [*words[1:], "--help"]  # (`help exit-codes` and options are the program's)
-    if words and words[-1] in ("--help", "-h") and (width() or 80) >= 80:
-        text = helped(" ".join(words[:-1]))
-        if text:
-            say(1, text.encode())
-            return 0
-        words = sys.argv[1:]
-    if not words or words[0] in _OWN or "--help" in words or "-h" in words:
+    if print_help(words):
+        return 0
+    if not words or words[0] in _OWN or any(word in _HELP for word in words):
         return itself()
     key = b""
     served = hook("_served.py")
@@ -54,9 +49,7 @@ def main() -> int:
         path = found()
         if path is None:
             return itself()
-        link = hook("_hook.py")["connected"](path, PATIENCE_S)
-        if "--wait" in words or any(word.startswith("--wait=") for word in words):
-            link.settimeout(None)
+        link = connect(path, words)
         key = once()
         frame, token = said(words, key), setting(b"COORD_AGENT_TOKEN") or b"-"
         link.sendall(b"hook =cli %b %d\n%b" % (token, len(frame), frame))
@@ -76,6 +69,26 @@ def main() -> int:
     say(1, out)
     say(2, err)
     return code
+
+
+def print_help(words: "list[str]") -> bool:
+    """Print the help that is asked for, where it is the same on every machine. Returns whether it
+    was printed."""
+    if words[:1] == ["help"] and "-" not in "".join(words):
+        words = [*words[1:], "--help"]  # (`help exit-codes` and options are the program's)
+    if not words or words[-1] not in _HELP or 0 < width() < 80:
+        return False
+    text = helped(" ".join(words[:-1]))
+    say(1, text.encode())
+    return bool(text)
+
+
+def connect(path: str, words: "list[str]") -> socket.socket:
+    """A connection to the coordinator. A command with `--wait` waits as long as it takes."""
+    link: socket.socket = hook("_hook.py")["connected"](path, PATIENCE_S)
+    if any(word == "--wait" or word.startswith("--wait=") for word in words):
+        link.settimeout(None)
+    return link
 
 
 def found() -> "str | None":

@@ -115,48 +115,68 @@ def say(descriptor: int, text: bytes) -> None:
 
 def main() -> int:
     """The exit code."""
-    if len(sys.argv) < 3 or (len(sys.argv) > 3 and sys.argv[3] not in ("open", "closed", "spoken")):
+    manner = sys.argv[3] if len(sys.argv) > 3 else "closed"
+    if len(sys.argv) < 3 or manner not in ("open", "closed", "spoken"):
         say(2, b"usage: _hook.py SOCKET_PATH|- PROFILE[:EVENT] [open|closed|spoken] [SECONDS]\n")
         return 2
-    fails_open = len(sys.argv) > 3 and sys.argv[3] == "open"
     patience = float(sys.argv[4]) if len(sys.argv) > 4 else TIMEOUT_S
     path = sys.argv[1] if sys.argv[1] != "-" else seldom("find")
     if path is None:
         return 0
-    parts = []
-    while part := system.read(0, 1 << 20):
-        parts.append(part)
-    # posix keeps the environment in bytes; its substitute os in text. mypy knows only os.
-    key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
-    value: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
-    token = value if isinstance(value, bytes) else str(value or "-").encode("utf-8", "replace")
+    data, link = read_call(), None
     try:
         agent = sys.argv[2].encode("utf-8", "surrogateescape")
-        data = b"".join(parts)
-        code, out, err, link = ask(path, agent, token, data, patience)
+        code, out, err, link = ask(path, agent, read_token(), data, patience)
         if code == 3:  # it names other repositories' coordinators, who have a say, too
             code, out, err, link = seldom("elsewhere", ask, agent, data, patience, out, err, link)
     except OSError as bad:
-        why = str(bad).encode("utf-8", "backslashreplace")
-        out, code, link = b"", 2, None
-        err = (b"coord: no coordinator answers (" + why + b"), so this write is stopped. "
-               b"`coord up` starts it.\n")
-        if fails_open:
-            err = b"coord: no coordinator answers (" + why + b"); this write is not guarded.\n"
-    if code and fails_open:
-        code = 0
-    if code and sys.argv[3:4] == ["spoken"]:
-        text = err.strip().replace(b"\\", b"/").replace(b'"', b"'").replace(b"\n", b" ")
-        out = b'{"permissionDecision":"deny","permissionDecisionReason":"%b"}' % text
-        code, err = 0, b""
+        code, out, err = 2, b"", describe_failure(bad, manner)
+        link = None
+    if code and manner != "closed":
+        code, out, err = (0, out, err) if manner == "open" else (0, speak(err), b"")
     say(1, out)
     say(2, err)
     if link is not None and (out or err):
-        try:
-            link.send(b"told\n")
-        except OSError:
-            pass  # it was killed meanwhile: it will tell it again
+        confirm(link)
     return code
+
+
+def read_call() -> bytes:
+    """The agent's call, from standard input."""
+    parts = []
+    while part := system.read(0, 1 << 20):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def read_token() -> bytes:
+    """On whose behalf the hook asks; `-` if nobody is named."""
+    # posix keeps the environment in bytes; its substitute os in text. mypy knows only os.
+    key = "COORD_AGENT_TOKEN" if system.__name__ == "os" else b"COORD_AGENT_TOKEN"
+    value: object = system.environ.get(key)  # type: ignore[arg-type]  # posix keeps bytes
+    return value if isinstance(value, bytes) else str(value or "-").encode("utf-8", "replace")
+
+
+def describe_failure(bad: OSError, manner: str) -> bytes:
+    """What an agent is told if no coordinator answers."""
+    why = b"coord: no coordinator answers (" + str(bad).encode("utf-8", "backslashreplace")
+    if manner == "open":
+        return why + b"); this write is not guarded.\n"
+    return why + b"), so this write is stopped. `coord up` starts it.\n"
+
+
+def speak(err: bytes) -> bytes:
+    """A refusal as JSON."""
+    text = err.strip().replace(b"\\", b"/").replace(b'"', b"'").replace(b"\n", b" ")
+    return b'{"permissionDecision":"deny","permissionDecisionReason":"%b"}' % text
+
+
+def confirm(link: socket.socket) -> None:
+    """Report that the answer was printed."""
+    try:
+        link.send(b"told\n")
+    except OSError:
+        pass  # it was killed meanwhile: it will tell it again
 
 
 if __name__ == "__main__":

@@ -34,13 +34,11 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
     Raises:
         OSError: it did not come up.
     """
-    root = path.rpartition("/.coord/")[0]
-    if root and not _there(root + "/.coord"):  # the repository was moved since this was wired
-        path = find() or path
+    path = _moved(path)
     failure = path.rpartition("/")[0] + "/start-failed"
     began = time.monotonic()
     until = began + min(START_S, patience * 2 / 3)
-    turn = _turn(path)
+    turn = _turn(path, began)
     waited, child = not turn, -1
     while True:
         try:
@@ -50,28 +48,32 @@ def started(path: str, patience: float, connected: "typing.Any") -> "socket.sock
             return link
         except (FileNotFoundError, ConnectionRefusedError):
             tried = turn and (waited or child >= 0)  # by another hook, or by this one
-            if (tried and _there(failure)) or (child > 0 and _failed(child)):
+            if (tried and _there(failure)) or _failed(child):
                 raise OSError("it cannot start: `coord up` says why") from None
             if turn and child < 0:
-                if _there(failure):
-                    system.unlink(failure)
-                child = start(path)
+                child = _start_anew(path, failure)
                 if not child:  # it may just be coming up by another hand
                     until = time.monotonic() + ELSEWHERE_S
             if time.monotonic() > until:
                 raise
             if not turn:  # another hook starts it: until that has ended, or takes too long
-                turn = _turn(path) or (-1 if time.monotonic() - began > TURN_S else 0)
+                turn = _turn(path, began)
                 if turn:
                     continue
             time.sleep(0.05)
 
 
-def _turn(path: str) -> int:
+def _moved(path: str) -> str:
+    """The coordinator's socket, also if the repository was moved since this was wired."""
+    root = path.rpartition("/.coord/")[0]
+    return path if not root or _there(root + "/.coord") else find() or path
+
+
+def _turn(path: str, began: float) -> int:
     """The lock of the one hook that starts a coordinator, as a descriptor; 0: another has it. -1:
-    there is nothing to lock. Without it, fifty agents that notice a killed coordinator would each
-    start one, at the cost of a hundred hooks. The starter has a lock of its own,
-    client/starting.py."""
+    there is nothing to lock, or the other one takes too long. Without it, fifty agents that notice
+    a killed coordinator would each start one, at the cost of a hundred hooks. The starter has a
+    lock of its own, client/starting.py."""
     import fcntl
 
     try:
@@ -83,8 +85,15 @@ def _turn(path: str) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         system.close(descriptor)
-        return 0
+        return -1 if time.monotonic() - began > TURN_S else 0
     return descriptor
+
+
+def _start_anew(path: str, failure: str) -> int:
+    """`start`; a note of an earlier failure goes first."""
+    if _there(failure):
+        system.unlink(failure)
+    return start(path)
 
 
 def start(path: str) -> int:
@@ -110,7 +119,9 @@ def start(path: str) -> int:
 
 
 def _failed(child: int) -> bool:
-    """Whether the process that was to start it has ended, and not well."""
+    """Whether the process that was to start it has ended, and not well. No process has not."""
+    if child <= 0:
+        return False
     try:
         ended, status = system.waitpid(child, system.WNOHANG)
     except OSError:

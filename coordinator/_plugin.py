@@ -40,12 +40,7 @@ _USAGE = ("usage: coord-plugin guard|notice|begin PROFILE[:EVENT] [SECONDS [PROJ
 def main(words: "list[str]") -> int:
     """The exit code. Does not return where the program itself takes over."""
     mode, rest = (words or [""])[0], words[1:]
-    if mode == "mcp" and len(rest) == 1:
-        itself(PROGRAM, "mcp", "--profile", rest[0])
-    if words == ["up"]:
-        itself(PROGRAM, "up")
-    if mode == "git" and rest == ["pre-commit"]:
-        itself("coordinator.git_guard", *rest)
+    hand_over(mode, rest)
     if mode == "socket" and len(rest) < 2:
         _hook.say(1, (socket_near(rest[0] if rest else "") or "").encode(
             "utf-8", "surrogateescape"))
@@ -63,6 +58,16 @@ def main(words: "list[str]") -> int:
     sys.argv = [_hook.__file__, path, name, "closed" if mode == "guard" else "open",
                 *rest[1:2]]
     return _hook.main()
+
+
+def hand_over(mode: str, rest: "list[str]") -> None:
+    """Let the program take this process over where these words are its own."""
+    if mode == "mcp" and len(rest) == 1:
+        itself(PROGRAM, "mcp", "--profile", rest[0])
+    if mode == "up" and not rest:
+        itself(PROGRAM, "up")
+    if mode == "git" and rest == ["pre-commit"]:
+        itself("coordinator.git_guard", *rest)
 
 
 def socket_near(project: str) -> "str | None":

@@ -15,7 +15,7 @@ import apsw
 import msgspec
 
 from coordinator.rules.globs import overlaps
-from coordinator.rules.leases import as_resource, is_of_tree
+from coordinator.rules.leases import TREE, as_resource
 from coordinator.store import events as ev
 from coordinator.store.database import in_memory
 from coordinator.store.ledger import Tx
@@ -101,7 +101,7 @@ def assert_sound(world: World) -> None:
             elif one.locked_by != two.locked_by and one.agreed_as != two.agreed_as:
                 assert not overlaps(_resource(one), _resource(two)), f"who writes {one} has not agreed with {two}"
     for one in live:
-        if is_of_tree(one.slot) and not _is_unasked(one):
+        if one.slot.startswith(TREE) and "\n" in one.slot and not _is_unasked(one):
             beside = {row.locked_by for row in live if (row.scope, row.kind, row.file_path, row.mode) == (
                 one.scope, one.kind, one.file_path, "exclusive")}
             assert one.mode == "shared" or beside == {one.locked_by}, f"{one} is a further copy of what {beside} hold"

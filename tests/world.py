@@ -16,13 +16,13 @@ import msgspec
 
 from benchmarks.in_process import InProcess
 from coordinator.archive.index import ArchiveIndex
-from coordinator.daemon.serving import who
 from coordinator.files.canonical import Tree
 from coordinator.files.ignore import Ignore
 from coordinator.files.state import StateDir
 from coordinator.kernel import compaction
 from coordinator.kernel.core import OPERATOR, Actor, Service
 from coordinator.kernel.leasing import sweep
+from coordinator.kernel.operations import who
 from coordinator.kernel.use_cases import Step, Steps
 from coordinator.kernel.writing import carrying_out, journal
 from coordinator.looking.facts import Unready
@@ -35,7 +35,6 @@ from coordinator.store.rebuild import differences, state
 from coordinator.store.rows import LeaseRow
 from coordinator.store.writer_cache import Effects
 from coordinator.words import requests as rq
-from coordinator.words.clock import ManualClock
 from coordinator.words.refusals import Refusal
 from tests.checker import (
     Shadow,
@@ -57,6 +56,30 @@ def _new_database() -> bytes:
         path = Path(folder) / "new"
         open_writer(path, synchronous="OFF", warm=False).close()
         return path.read_bytes()
+
+
+class ManualClock:
+    """A clock that moves only when it is told to."""
+
+    def __init__(self, start_ms: int = 1_780_000_000_000) -> None:
+        self.at_ms = start_ms
+        self._slept_ms = 0
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def jumped_ms(self) -> int:
+        slept, self._slept_ms = self._slept_ms, 0
+        return slept
+
+    def advance(self, ms: int) -> None:
+        """Time passes for everybody."""
+        self.at_ms += ms
+
+    def sleep_machine(self, ms: int) -> None:
+        """The wall clock moves by `ms` while the machine is suspended."""
+        self.at_ms += ms
+        self._slept_ms += ms
 
 
 class World:

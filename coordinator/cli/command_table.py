@@ -29,9 +29,6 @@ MODULES = {
     "cli.doctor": (
         "doctor",
     ),
-    "cli.environments": (
-        "env",
-    ),
     "cli.guard": (
         "guard install",
         "guard check",
@@ -73,6 +70,7 @@ MODULES = {
     ),
     "cli.run": (
         "run",
+        "env",
     ),
     "cli.shims": (
         "shims install",

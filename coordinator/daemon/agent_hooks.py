@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator.daemon import file_stamps, hook_protocol
 from coordinator.daemon.callers_trees import CallersTrees, OtherRepositories
 from coordinator.daemon.command_comparison import CommandComparison
-from coordinator.daemon.coord_command import CoordCommand
+from coordinator.daemon.command_lines import CoordCommand
 from coordinator.daemon.git_questions import GitQuestions
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import WORDS_MAX, RunningCalls
-from coordinator.daemon.serving import who
 from coordinator.daemon.session_processes import SessionProcesses, has_prefix
 from coordinator.daemon.session_records import UnjoinedCommands
 from coordinator.daemon.twin_questions import TwinQuestions
@@ -27,7 +27,8 @@ from coordinator.dialects.decode import HookCall, decode
 from coordinator.dialects.encode import HookAnswer, can_add, encode
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
-from coordinator.kernel.holders.families import owner
+from coordinator.kernel.core import owner
+from coordinator.kernel.operations import who
 from coordinator.profiles import OWN, Profile, load
 from coordinator.rules import commands
 from coordinator.slices.guard import shell_commands, tool_calls
@@ -161,19 +162,22 @@ class AgentHooks:
             heard, hook.caller, lambda heard: self._decide(hook, profile, table, heard))
 
     def _decide(self, hook: _Hook, profile: str, table: HookTable, heard: HookCall) -> None:
-        token, answer, caller = hook.token, hook.answer, max(hook.caller, 0)
         if heard.moment == "settings":
-            self._keep_guard(profile, heard.session, answer)
-            return
-        if heard.stopped is not None:
+            self._keep_guard(profile, heard.session, hook.answer)
+        elif heard.stopped is not None:
             verdict = HookAnswer(deny=tool_calls.describe_refusal(heard.stopped))
-            answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
-            return
-        self._note_unknown(profile, heard)
+            hook.answer(hook_protocol.Answer(0, encode(table, heard, verdict)))
+        else:
+            self._note_unknown(profile, heard)
+            self._serve_call(hook, profile, table, heard)
+
+    def _serve_call(self, hook: _Hook, profile: str, table: HookTable, heard: HookCall) -> None:
+        """Decide on one call in a transaction, and answer its hook."""
+        token, answer, caller = hook.token, hook.answer, max(hook.caller, 0)
         patience = _NO_PATIENCE if hook.again else self._patience(table, heard)
         receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
-        sentences: dict[str, list[str]] = {}
+        broken: list[str] = []
         kept = (heard.moment == "session" and token is None and has_prefix(caller)
                 and self._router.service.settings.hooks.confine)
         is_command = heard.call is not None and heard.call.kind == "shell"
@@ -186,8 +190,7 @@ class AgentHooks:
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
                 git_asks=lambda agent: (token is not None or joins) and self._git_asks(agent),
-                git_runs=self.git_runs,
-                broken=[text for sentence in sentences.values() for text in sentence],
+                git_runs=self.git_runs, broken=broken,
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
                 goes_on=hook.again, is_busy=self._is_busy,
@@ -208,11 +211,7 @@ class AgentHooks:
                 self._note_command(heard, value, caller)
             if isinstance(value, Refusal):
                 receipt.lost()
-                if heard.moment != "before":  # the agent must not be stopped by it
-                    log.error("%s at %s: %s", profile, heard.event, value.message)
-                    value = tool_calls.Heeded("")
-                else:
-                    value = tool_calls.Heeded("", deny=tool_calls.describe_refusal(value))
+                value = _heed_refusal(profile, heard, value)
             waits = value.waiting.facts.get("acquisition_id") if value.waiting else None
             if waits is not None:
                 self._allowed.pop(receipt, None)
@@ -234,7 +233,7 @@ class AgentHooks:
                     heard, value, lambda held: print_answer(held, others)))
 
         def submit_job(compared: dict[str, list[str]]) -> None:
-            sentences.update(compared)
+            broken[:] = chain.from_iterable(compared.values())
             self._router.engine.submit(job, tool_calls.needs(heard), continue_with)
 
         self.comparison.look_again(heard, submit_job)
@@ -445,6 +444,14 @@ class AgentHooks:
 
     def _now_ms(self) -> int:
         return from_iso(self._router.now())
+
+
+def _heed_refusal(profile: str, heard: HookCall, refusal: Refusal) -> tool_calls.Heeded:
+    """What a hook is answered whose call could not be served. Only before a tool it is stopped."""
+    if heard.moment == "before":
+        return tool_calls.Heeded("", deny=tool_calls.describe_refusal(refusal))
+    log.error("%s at %s: %s", profile, heard.event, refusal.message)
+    return tool_calls.Heeded("")
 
 
 def _read_stamps(root: Path, profile: Profile) -> list[file_stamps.Stamp | None]:

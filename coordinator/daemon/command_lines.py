@@ -12,23 +12,56 @@ import contextlib
 import logging
 import os
 import pwd
+import shlex
+import shutil
+import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
+import coordinator
 from coordinator._served import ENDING, NOT_SERVED, make_stamp
 from coordinator.commands.listing import parse_served
 from coordinator.commands.parsing import Typed
 from coordinator.commands.shell import Asking, Shell, carried_out
 from coordinator.commands.signatures import COMMANDS
-from coordinator.daemon.coord_command import QUICK_PROGRAM
 from coordinator.daemon.ground import Ground
 from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
+from coordinator.files.content import write_atomic
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
+
+log = logging.getLogger("coord.hooks")
+NAME = "coord"
+#: The program, as far as the coordinator does the work for it.
+QUICK_PROGRAM = str(Path(coordinator.__file__).with_name("_command.py"))
+
+
+class CoordCommand:
+    """`coord` for agents' shells, also where it is on no PATH: a small program in `folder`, the
+    repository's `.coord/bin/`, that runs this very installation."""
+
+    def __init__(self, folder: Path) -> None:
+        self._program = folder / NAME
+        words = shlex.join([sys.executable, "-I", "-S", QUICK_PROGRAM])
+        script = f'#!/bin/sh\nexport COORD_PROGRAM="$0"\nexec {words} "$@"\n'
+        try:
+            if not self._program.is_file() or self._program.read_text("utf-8") != script:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                write_atomic(self._program, script.encode(), 0o700)
+        except OSError as bad:
+            log.error("agents' shells may lack `coord`: %s", bad)
+
+    def named(self, text: str, path: str | None) -> str:
+        """A text for an agent whose shell has this PATH (None: not known): with the program's whole
+        path, where `coord` alone would not be found."""
+        if path and shutil.which(NAME, path=path):
+            return text
+        return text.replace(f"`{NAME} ", f"`{shlex.quote(str(self._program))} ")
 
 log = logging.getLogger("coord.commands")
 #: How many fields a frame has before the words: see `_command.said`.

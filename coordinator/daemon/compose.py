@@ -24,8 +24,8 @@ from coordinator.client.starting import unwritable
 from coordinator.daemon import errands, health
 from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.backups import Backups, check_not_gone
+from coordinator.daemon.command_lines import CoordCommand
 from coordinator.daemon.compaction import Compaction
-from coordinator.daemon.coord_command import CoordCommand
 from coordinator.daemon.errands import Errands
 from coordinator.daemon.git_questions import GitProcesses
 from coordinator.daemon.ground import Ground

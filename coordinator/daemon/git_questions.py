@@ -29,7 +29,7 @@ from coordinator.daemon.hook_protocol import Answer
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import ObservationFile
 from coordinator.kernel.core import Actor, Service, listed
-from coordinator.kernel.use_cases import Steps, look_and_write
+from coordinator.kernel.use_cases import Steps, Write
 from coordinator.rules import git_listings
 from coordinator.slices.guard import git_turns
 from coordinator.store.ledger import Job, Tx, View
@@ -177,7 +177,7 @@ class GitProcesses:
             refusal = git_turns.take(svc, tx, agent, [(req.command, tree)])
             return refusal or rq.GitTurnTaken(agent=agent or None)
 
-        taken = yield from look_and_write(git_turns.needs(req.top), decide)
+        taken = yield Write(decide, last=True, needs=git_turns.needs(req.top))
         if isinstance(taken, Refusal) or not agent:
             os.close(process)
         else:

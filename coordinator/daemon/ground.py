@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coordinator.files.identity import device_and_inode, filled, statx_buffer
+from coordinator.files.identity import device_and_inode, statx_buffer
 from coordinator.files.state import StateDir
 from coordinator.words.refusals import Code, Refusal
 
@@ -35,6 +35,7 @@ class Ground:
         self._parts: list[tuple[str, bytes, _Id]] = []
         #: The database is never empty; what a daemon writes into an emptied one is lost.
         self._database = os.fsencode(state.database)
+        self._wal = self._database + b"-wal"
         #: The parts that the daemon looks at before a commit (False) and after it (True).
         self._around_commit: dict[bool, list[tuple[bytes, _Id]]] = {False: [], True: []}
         self._buffer = statx_buffer()
@@ -110,7 +111,15 @@ class Ground:
                 return
 
     def _find_file(self, path: bytes, buffer: Any) -> _Id | None:
-        return (filled if path == self._database else device_and_inode)(path, buffer)
+        if path == self._wal:
+            return device_and_inode(path, buffer)  # each commit writes it: see there
+        try:
+            status = os.lstat(path)
+        except OSError:
+            return None
+        if path == self._database and not status.st_size:
+            return None
+        return status.st_dev, status.st_ino
 
     def _look_at_all_if_stale(self) -> None:
         now = time.monotonic()

@@ -20,7 +20,7 @@ import apsw
 import msgspec
 
 from coordinator.client import running_coordinators
-from coordinator.files import coordinators, disk_room
+from coordinator.files import coordinators
 from coordinator.files.state import StateDir
 from coordinator.kernel.core import Service, check_wait
 from coordinator.profiles import agent_logs
@@ -51,7 +51,7 @@ def reply(request: rq.Health, running: Running) -> rq.HealthReply:
     sentences = [*loaded.warnings(), *running.warnings]
     if running.watcher.get("mode") == "polling":
         sentences.append(str(running.watcher.get("detail")))
-    if (full := disk_room.little(state.path)) is not None:
+    if (full := warn_of_little_room(state.path)) is not None:
         sentences.append(full)
     wal = state.database.with_name(state.database.name + "-wal")
     return rq.HealthReply(
@@ -164,3 +164,22 @@ def _find_start(path: Path, begin: int | None) -> tuple[int, int]:
         file.seek(earliest)
         file.readline(ANSWER_BYTES_MAX)
         return file.tell(), size
+
+
+#: With less than this (bytes) the next transaction may find no room.
+LITTLE_BYTES = 2_000_000
+
+
+def warn_of_little_room(folder: Path) -> str | None:
+    """The advice for a disk with little room for this folder, in words. None if there is enough, or
+    if that cannot be told."""
+    try:
+        filesystem = os.statvfs(folder)
+    except OSError:
+        return None
+    left = filesystem.f_bavail * filesystem.f_frsize
+    if left >= LITTLE_BYTES and (filesystem.f_favail or not filesystem.f_files):
+        return None
+    what = f"{left // 1000:,} KB" if left < LITTLE_BYTES else "no inode (`df -i`)"
+    return (f"the disk of {folder} has {what} left: where there is no room, what is to be written "
+            "is refused (STORAGE). Make room; nothing has to be started again")

@@ -37,11 +37,10 @@ from coordinator.daemon.openapi import openapi
 from coordinator.daemon.page_access import PageAccess
 from coordinator.daemon.page_door import PageDoor
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.serving import who
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
 from coordinator.kernel.event_sentences import make_event_reply
-from coordinator.kernel.operations import Operation
+from coordinator.kernel.operations import Operation, who
 from coordinator.operations import listing
 from coordinator.operations.listing import HTTP_PATHS, OPERATIONS, HttpPath
 from coordinator.store.rows import LogRow

@@ -9,21 +9,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import apsw
+import msgspec
 
 from coordinator.daemon.look_workers import LookWorkers
-from coordinator.daemon.serving import Asker, make_job, snapshot
+from coordinator.daemon.once_only import Later, decide_once, note_later
 from coordinator.daemon.waiting_changes import WaitingRequest, WaitingRequests
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.files.pace import Pace
 from coordinator.kernel import errands, use_cases
-from coordinator.kernel.core import Service
+from coordinator.kernel.answered import Once
+from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.operations import Operation, allowed, who
 from coordinator.kernel.use_cases import (
     Await,
     Commit,
@@ -40,7 +45,7 @@ from coordinator.kernel.use_cases import (
 from coordinator.looking.facts import AnyNeed, Looked, Unready
 from coordinator.looking.looker import Looker
 from coordinator.store.database import DISK_ERRORS, storage_refusal
-from coordinator.store.ledger import Job, Ledger, View
+from coordinator.store.ledger import Job, Ledger, Tx, View
 from coordinator.store.rebuild import apart
 from coordinator.words.clock import Clock, from_iso
 from coordinator.words.refusals import Code, Refusal
@@ -53,8 +58,6 @@ THREADS = 64
 WORKERS = 2
 #: The value of a step whose result comes later.
 _LATER = object()
-#: Steps that begin work outside of a transaction. Before the first one the asker is checked.
-_BEGIN = (OffLoop, OnDisk, Await, Pause)
 
 
 @dataclass(frozen=True)
@@ -72,31 +75,92 @@ class Parts:
     workers: LookWorkers
 
 
-class _Run:
-    """A use case that is running."""
+class Run(msgspec.Struct, eq=False):
+    """A use case that is running: who asks, whom to answer, and the step that it is at.
 
-    __slots__ = ("answer", "asker", "engine", "steps")
+    Attributes:
+        answer: gets the answer or a `Refusal`, once.
+        operation: None if the daemon itself asks.
+        token: of the agent that asks; None for a person.
+        gone: tells whether the asker has hung up.
+        deadline: until when the request waits (the loop's time).
+        once: the key of a request of one transaction, if it has a key.
+        later: the place to answer a longer request, if it has a key.
+        checked: whether the asker was identified.
+        step, looked: the `Write` that is carried out, and the facts that it goes by.
+    """
 
-    def __init__(self, engine: LoopEngine, steps: Steps, answer: Answer, asker: Asker) -> None:
-        self.engine, self.steps, self.answer, self.asker = engine, steps, answer, asker
+    engine: LoopEngine
+    steps: Steps
+    answer: Answer
+    operation: Operation | None = None
+    token: str | None = None
+    gone: Callable[[], bool] = msgspec.field(default=lambda: False)
+    deadline: float = 0.0
+    once: Once | None = None
+    later: Later | None = None
+    checked: bool = False
+    step: Any = None
+    looked: Any = None
 
     def go_on(self, value: Any) -> None:
         """Carry out steps until one has its result later. `value`: the result of the last step."""
         try:
             while value is not _LATER:
                 step = self.steps.send(value)
-                if not self.asker.checked and isinstance(step, _BEGIN):
-                    refusal = self.engine.look(self.asker.identify)
-                    if isinstance(refusal, Refusal):
-                        self.steps.close()
-                        raise refusal
                 value = _CARRY_OUT[type(step)](self.engine, step, self)
+            return
         except StopIteration as end:
-            self.answer(end.value)
+            value = end.value
         except Refusal as refusal:
-            self.answer(refusal)
+            value = refusal
         except Exception as bad:
-            self.answer(_report_bug(bad))
+            value = _report_bug(bad)
+        if isinstance(value, Refusal):
+            self.refuse(value)
+        else:
+            self.answer(value)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Answer with a refusal, and count it if a request is refused."""
+        if self.operation is not None and self.later is None:
+            self.engine.on_refusal(refusal)
+        self.answer(refusal)
+
+    def identify(self, view: View) -> Actor:
+        """The actor that the request speaks for.
+
+        Raises:
+            Refusal: UNAUTHORIZED: the token is nobody's, or the operation is not for agents.
+        """
+        actor = who(view, self.token)
+        if self.operation is not None and self.operation.operator_only:
+            allowed(self.operation, actor)
+        self.checked = True
+        return actor
+
+    def check(self) -> None:
+        """Check who asks, before anything begins outside of a transaction.
+
+        Raises:
+            Refusal: UNAUTHORIZED.
+        """
+        if not self.checked and self.operation is not None:
+            refusal = self.engine.look(self.identify)
+            if isinstance(refusal, Refusal):
+                raise refusal
+
+    def decide(self, tx: Tx) -> Any:
+        """The job of the transaction of a `Write`. If the request has an idempotency key, it keeps
+        the answer."""
+        # Who may ask was checked before: the router asks `check` where an operation is for people.
+        actor, step = who(tx, self.token), self.step
+        self.checked, tx.looked = True, self.looked
+        if self.once is not None:
+            return decide_once(self.engine.service, tx, actor, step, self.once)
+        if self.later is not None:
+            return note_later(tx, self.later, step, step.decide(tx, actor))
+        return step.decide(tx, actor)
 
 
 class LoopEngine:
@@ -106,10 +170,11 @@ class LoopEngine:
         work: requests that wait for work.
         values: requests that wait until what they read changes.
         hold: keeps a request open for a place in the queue.
+        on_refusal: called with each refusal that answers a request.
     """
 
     def __init__(self, parts: Parts) -> None:
-        self._loop, self._service, self._clock = parts.loop, parts.service, parts.clock
+        self._loop, self.service, self._clock = parts.loop, parts.service, parts.clock
         self._writer, self._ledger = parts.writer, parts.ledger
         self._looker, self._workers = parts.looker, parts.workers
         self._reader, self._open_reader = parts.reader, parts.open_reader
@@ -122,46 +187,73 @@ class LoopEngine:
         self.halted = False
         self.work, self.values = WaitingRequests(parts.loop), WaitingRequests(parts.loop)
         self.hold: Callable[..., None] | None = None
+        self.on_refusal: Callable[[Refusal], None] = lambda refusal: None
         parts.writer.unready = self._decide_again
 
     # ------------------------------------------------------------ use cases
 
-    def run(self, steps: Steps, answer: Answer = lambda value: None,
-            asker: Asker | None = None) -> None:
-        """Carry out a use case, and call `answer` once with its answer or a `Refusal`. `asker`: who
-        asks; None for the daemon itself."""
-        _Run(self, steps, answer, asker or Asker()).go_on(None)
+    def run(self, steps: Steps, answer: Answer = lambda value: None) -> None:
+        """Carry out a use case of the daemon itself, and call `answer` once with its answer or a
+        `Refusal`."""
+        Run(self, steps, answer).go_on(None)
 
     def submit(self, job: Job, needs: Sequence[AnyNeed], answer: Answer) -> None:
         """Run a job once these needs are looked at, and those that it turns out to have."""
-        self.run(use_cases.look_and_write(needs, lambda tx, actor: job(tx)), answer)
+        def decide() -> Steps:
+            return (yield Write(lambda tx, actor: job(tx), needs=needs))
+
+        self.run(decide(), answer)
 
     def look(self, reading: Callable[[View], Any]) -> Any:
         """Run a reading against one committed snapshot; a `Refusal` is returned."""
         try:
-            return snapshot(self._reader, self._clock.now_ms(), reading)
+            return self._read_snapshot(reading)
         except Refusal as refusal:
             return refusal
         except DISK_ERRORS as bad:
-            return storage_refusal(self._service.tree.root / ".coord", bad)
+            return storage_refusal(self.service.tree.root / ".coord", bad)
+
+    def _read_snapshot(self, reading: Callable[[View], Any]) -> Any:
+        started = time.perf_counter()
+        self._reader.execute("BEGIN")
+        try:
+            return reading(View(self._reader, self._clock.now_ms()))
+        finally:
+            self._reader.execute("COMMIT")
+            spent = time.perf_counter() - started
+            if spent > 0.5:
+                log.info("a read took %.2f s", spent)
 
     # ------------------------------------------------------------ steps
 
-    def _write(self, step: Write, run: _Run) -> object:
+    def _write(self, step: Write, run: Run) -> object:
         looked = step.looked or Looked()
-        self._writer.submit(make_job(self._service, step, run.asker, looked), run.go_on, looked)
+        run.step, run.looked = step, looked
+        if step.needs:
+            seq = self._ledger.seq
+            left = self._looker.in_passing(step.needs, looked, seq)
+            if left:
+                self._look_beside(left, looked, seq, partial(self._write_by, run))
+                return _LATER
+        self._writer.submit(run.decide, run.go_on, looked)
         return _LATER
 
-    def _commit(self, step: Commit, run: _Run) -> object:
+    def _write_by(self, run: Run, looked: Looked | Refusal) -> None:
+        if isinstance(looked, Refusal):
+            run.go_on(looked)
+        else:
+            self._writer.submit(run.decide, run.go_on, looked)
+
+    def _commit(self, step: Commit, run: Run) -> object:
         self._writer.submit(step.job, run.go_on)
         return _LATER
 
     def _decide_again(self, job: Job, looked: Looked, unready: Unready, answer: Answer) -> None:
-        self.run(errands.decide_again(self._service, job, looked, unready), answer)
+        self.run(errands.decide_again(self.service, job, looked, unready), answer)
 
-    def _read(self, step: Read, run: _Run) -> object:
+    def _read(self, step: Read, run: Run) -> object:
         def reading(view: View) -> Any:
-            return step.reading(view, run.asker.identify(view))
+            return step.reading(view, run.identify(view))
 
         if step.apart:
             work = apart(View(self._reader, self._clock.now_ms()), reading)
@@ -172,53 +264,61 @@ class LoopEngine:
             self.run(use_cases.read_again(reading, unready), run.go_on)
             return _LATER
 
-    def _look_at(self, step: Look, run: _Run) -> object:
+    def _look_at(self, step: Look, run: Run) -> object:
         looked, seq = step.looked or Looked(), self._ledger.seq
         left = self._looker.in_passing(list(step.needs), looked, seq)
         if not left:
             return looked
-
-        async def rest() -> Any:
-            return await self._workers.look(left, looked, seq) or looked
-
-        self.task(rest(), run.go_on)
+        self._look_beside(left, looked, seq, run.go_on)
         return _LATER
 
-    def _off_loop(self, step: OffLoop, run: _Run) -> object:
+    def _look_beside(self, needs: Sequence[AnyNeed], looked: Looked, seq: int,
+                     answer: Answer) -> None:
+        """Have a worker look at these. `answer` gets the facts, or a refusal."""
+        async def look() -> Any:
+            return await self._workers.look(needs, looked, seq) or looked
+
+        self.task(look(), answer)
+
+    def _off_loop(self, step: OffLoop, run: Run) -> object:
+        run.check()
         return self._in_thread(self._threads, step.work, run)
 
-    def _beside(self, step: OnDisk, run: _Run) -> object:
+    def _beside(self, step: OnDisk, run: Run) -> object:
+        run.check()
         if self.halted:
             return Refusal(Code.SHUTTING_DOWN, "The coordinator is shutting down.")
         return self._in_thread(self._on_disk, lambda: step.work(
             _Worker(self, View(self._own_reader(), self._clock.now_ms()))), run)
 
-    def _await(self, step: Await, run: _Run) -> object:
-        self.task(step.begin(run.asker), run.go_on)
+    def _await(self, step: Await, run: Run) -> object:
+        run.check()
+        self.task(step.begin(run), run.go_on)
         return _LATER
 
-    def _pause(self, step: Pause, run: _Run) -> object:
+    def _pause(self, step: Pause, run: Run) -> object:
+        run.check()
         self._loop.call_later(step.seconds, run.go_on, None)
         return _LATER
 
-    def _wait_for_grant(self, step: WaitForGrant, run: _Run) -> object:
+    def _wait_for_grant(self, step: WaitForGrant, run: Run) -> object:
         assert self.hold is not None, "the router sets it before the first request"
-        self.hold(step.acquisition, run.asker.deadline - self._loop.time(), run.go_on,
-                  stay=step.stays, gone=run.asker.gone, alone=step.alone, passing=step.passing)
+        self.hold(step.acquisition, run.deadline - self._loop.time(), run.go_on,
+                  stay=step.stays, gone=run.gone, alone=step.alone, passing=step.passing)
         return _LATER
 
-    def _wait_for_change(self, step: WaitForChange, run: _Run) -> object:
-        left_s = run.asker.deadline - self._loop.time()
+    def _wait_for_change(self, step: WaitForChange, run: Run) -> object:
+        left_s = run.deadline - self._loop.time()
         if left_s <= 0 or self.halted:
             return False
         rest_s = None if step.rests_until is None else (
             from_iso(step.rests_until) - self._clock.now_ms()) / 1000
         waiting = self.work if step.of == "work" else self.values
-        waiting.add(WaitingRequest(run.go_on, run.answer, run.asker.gone), left_s, rest_s)
+        waiting.add(WaitingRequest(run.go_on, run.refuse, run.gone), left_s, rest_s)
         return _LATER
 
     def _in_thread(self, threads: ThreadPoolExecutor | None, work: Callable[[], Any],
-                   run: _Run) -> object:
+                   run: Run) -> object:
         def done(future: asyncio.Future[Any]) -> None:
             run.go_on(future.result() if not future.cancelled() else Refusal(
                 Code.SHUTTING_DOWN, "The coordinator is shutting down."))
@@ -233,7 +333,7 @@ class LoopEngine:
         except Refusal as refusal:
             return refusal
         except DISK_ERRORS as bad:
-            return storage_refusal(self._service.tree.root / ".coord", bad)
+            return storage_refusal(self.service.tree.root / ".coord", bad)
         except Exception as bad:
             return _report_bug(bad)
 
@@ -299,7 +399,7 @@ class LoopEngine:
         self.values.close(bye)
 
 
-_CARRY_OUT: dict[type, Callable[[LoopEngine, Any, _Run], object]] = {
+_CARRY_OUT: dict[type, Callable[[LoopEngine, Any, Run], object]] = {
     Write: LoopEngine._write, Commit: LoopEngine._commit, Read: LoopEngine._read,
     Look: LoopEngine._look_at, OffLoop: LoopEngine._off_loop, OnDisk: LoopEngine._beside,
     Await: LoopEngine._await, Pause: LoopEngine._pause,

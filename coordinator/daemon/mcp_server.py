@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from coordinator.daemon.request_router import RequestRouter
-from coordinator.daemon.serving import who
+from coordinator.kernel.operations import who
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 

@@ -14,9 +14,11 @@ from typing import Any
 from coordinator.daemon.writer import Answer, Writer
 from coordinator.kernel import answered
 from coordinator.kernel.answered import Once
-from coordinator.kernel.core import Service, token_hash
+from coordinator.kernel.core import Actor, Service, token_hash
+from coordinator.kernel.use_cases import Write
+from coordinator.kernel.writing import journal
 from coordinator.store.ledger import Tx, View
-from coordinator.words.refusals import Code, Refusal
+from coordinator.words.refusals import HELD, Code, Refusal
 
 
 class Later:
@@ -112,3 +114,34 @@ class OnceOnly:
     def _tell(self, place: tuple[str | None, str], value: Any) -> None:
         for answer in self._going.pop(place)[1]:
             answer(value)
+
+
+def decide_once(svc: Service, tx: Tx, actor: Actor, step: Write, once: Once) -> Any:
+    """The value of a step under an idempotency key, which is kept in the transaction; or the answer
+    that was kept before."""
+    before = answered.find_answer(svc, tx, actor.agent, once)
+    if before is not None:
+        return before
+    tx.once = once.key
+    try:
+        value = step.decide(tx, actor)
+    finally:
+        tx.once = None
+    if not isinstance(value, Refusal):
+        answered.note(tx, actor.agent, once, value)
+    elif (step.queues and value.code in HELD
+            and (place := value.facts.get("acquisition_id")) is not None):
+        answered.wait(tx, actor.agent, once, place)
+    return value
+
+
+def note_later(tx: Tx, later: Later, step: Write, value: Any) -> Any:
+    """Keep the value of a step of a request that has an idempotency key and several transactions,
+    where it is the answer."""
+    if not isinstance(value, Refusal):
+        begun = journal.begun_by(value)
+        if step.last:
+            later.note(tx, value)
+        elif begun is not None:
+            later.begun(tx, begun)
+    return value

@@ -14,10 +14,9 @@ from typing import Any
 import msgspec
 
 from coordinator.daemon.held_requests import HeldRequests
-from coordinator.daemon.loop_engine import LoopEngine, Parts
+from coordinator.daemon.loop_engine import LoopEngine, Parts, Run
 from coordinator.daemon.metrics import Counts
 from coordinator.daemon.once_only import OnceOnly
-from coordinator.daemon.serving import Asker
 from coordinator.daemon.writer import Answer
 from coordinator.kernel import answered, errands, tasks
 from coordinator.kernel.leasing import sweep
@@ -64,6 +63,7 @@ class RequestRouter:
         self.counts = Counts()
         self.writer.took = self.counts.commit
         self.engine = LoopEngine(parts)
+        self.engine.on_refusal = self.counts.refusal
         #: Run a reading against one committed snapshot; a `Refusal` is returned.
         self.look = self.engine.look
         self._once = OnceOnly(service, self.look, self.writer)
@@ -82,40 +82,35 @@ class RequestRouter:
         idempotency key. A request that was carried out under it gets the answer of that time.
         `caller`: the asking process; 0 if unknown.
         """
-        answer = partial(self._tell, answer)
         try:
-            if op not in self._served:
+            served = self._served.get(op)
+            if served is None:
                 raise listing.no_operation(op, self._served)
-            operation, use_case = self._served[op]
+            operation, use_case = served
             request = decode(operation, params)
             if caller and token is None and request.for_people():
                 check_person(operation, self._sure_agent_of(caller))
             if self.closing and op not in ("health", "status"):
                 self.check_open()
-            asker = Asker(operation, token, gone,
-                          self._loop.time() + getattr(request, "wait_s", 0.0))
-            self._check_may_begin(operation, asker)
+            run = Run(self.engine, use_case(self.service, request), answer, operation, token, gone,
+                      self._loop.time() + getattr(request, "wait_s", 0.0))
+            if operation.operator_only or operation.several:
+                run.check()
             if key is not None and operation.writes:
                 once = answered.once(self.service, key, op, request)
                 if not operation.several:
-                    asker.once = once
-                elif (later := self._once.begin(once, token, answer)) is not None:
-                    asker.later = answer = later
+                    run.once = once
                 else:
-                    return
-            self.engine.run(use_case(self.service, request), answer, asker)
+                    run.later = self._once.begin(once, token, partial(self._tell, answer))
+                    if run.later is None:
+                        return
+                    run.answer = run.later
+            run.go_on(None)
         except Refusal as refusal:
-            answer(refusal)
+            self._tell(answer, refusal)
         except Exception as bad:
             log.exception("%s failed", op)
-            answer(Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
-
-    def _check_may_begin(self, operation: Operation, asker: Asker) -> None:
-        """Check who may ask, before anything begins."""
-        refusal = self.look(asker.identify) if (
-            operation.operator_only or operation.several) else None
-        if isinstance(refusal, Refusal):
-            raise refusal
+            self._tell(answer, Refusal(Code.INTERNAL, f"coord met a bug ({type(bad).__name__})."))
 
     def _tell(self, answer: Answer, value: Any) -> None:
         """Give a request its only answer, and count refusals."""

@@ -97,11 +97,10 @@ class SessionProcesses:
         process = _find_agents_program(above)
         if process is None:
             return session
-        for key in [key for process in above for key in self._sessions.get(process, ())]:
-            if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")
-                                      or session in self._seen[key].later_ids):
-                self._seen[key].hooks += 1  # even if another process has this session, too
-                return key[1]
+        has = self._find_present(above, profile, session)
+        if has is not None:
+            self._seen[profile, has].hooks += 1  # even if another process has this session, too
+            return has
         if alone and (former := self._find_former(process, profile)) is not None:
             self._seen[profile, former].hooks += 1
             self._seen[profile, former].later_ids.add(session)
@@ -117,6 +116,14 @@ class SessionProcesses:
             self._tidy()
         self._add((profile, name), Session(process))
         return name
+
+    def _find_present(self, above: list[Process], profile: str, session: str) -> str | None:
+        """The session of this profile and id that one of these processes has."""
+        for key in [key for process in above for key in self._sessions.get(process, ())]:
+            if key[0] == profile and (key[1] == session or key[1].startswith(f"{session}-")
+                                      or session in self._seen[key].later_ids):
+                return key[1]
+        return None
 
     def _find_former(self, process: Process, profile: str) -> str | None:
         """The session of this profile that the process has, if its agent is known. Unless the

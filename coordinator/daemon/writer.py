@@ -148,7 +148,7 @@ class Writer:
               after: list[Callable[[], None]]) -> None:
         for (job, answer, looked), value in zip(batch, answers, strict=True):
             try:
-                if looked is not None and isinstance(value, Unready) and self.unready is not None:
+                if isinstance(value, Unready) and looked is not None and self.unready is not None:
                     self.unready(job, looked, value, answer)
                 else:
                     answer(value)

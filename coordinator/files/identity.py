@@ -21,8 +21,6 @@ _SIZE = 256
 _WANTED = struct.Struct("=I28xQ40xqI44xII")
 _INODE = 0x100
 _WHICH = struct.Struct("=32xQ96xII")
-_BYTES = 0x200
-_FILLED = struct.Struct("=32xQQ88xII")
 
 
 def _found_statx() -> Callable[..., int] | None:
@@ -69,19 +67,6 @@ def device_and_inode(path: bytes, into: Any) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def filled(path: bytes, into: Any) -> tuple[int, int] | None:
-    """Like `device_and_inode`, but an empty file counts as none."""
-    if _statx is not None and _statx(
-            _AT_FDCWD, path, _AT_SYMLINK_NOFOLLOW, _INODE | _BYTES, into) == 0:
-        inode, size, major, minor = _FILLED.unpack_from(into)
-        return (os.makedev(major, minor), inode) if size else None
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino) if status.st_size else None
 
 
 def identity(path: str, status: os.stat_result) -> str:

@@ -20,7 +20,7 @@ import inspect
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypedDict, cast
+from typing import Any, Literal, NamedTuple, TypedDict, Unpack, cast
 
 from coordinator.client.client import Held
 from coordinator.frameworks.asynchronous import to_the_end
@@ -70,11 +70,24 @@ class LeaseState(TypedDict, total=False):
     step: str
 
 
+class Interrupted(TypedDict, total=False):
+    """What becomes of a node's leases when it calls `interrupt()`.
+
+    Attributes:
+        on_interrupt: the node keeps them (default), so that it goes on with them, or gives them
+            back.
+        keep: for how many seconds it then keeps them; default: the guard's `ttl`.
+    """
+
+    on_interrupt: Literal["keep", "release"]
+    keep: float | None
+
+
 def guard(
     resources: Resources | Callable[[Any], Resources], *, key: str | None = None,
     ttl: float = 60.0, wait: float = 0.0, root: Path | str | None = None,
-    on_interrupt: Literal["keep", "release"] = "keep", keep: float | None = None,
     description: str = "", on_blocked: Postpones | None = None,
+    **interrupted: Unpack[Interrupted],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Have a node (`def` or `async def`) hold `resources` while it runs.
 
@@ -86,11 +99,9 @@ def guard(
         ttl: seconds after which a lease is free should this process die. Renewed meanwhile.
         wait: seconds to queue.
         root: a path in the repository; default: as for `Client`.
-        on_interrupt: whether the node keeps its leases when it calls `interrupt()`, so that it goes
-            on with them, or gives them back.
-        keep: for how many seconds it then keeps them; default: `ttl`.
         description: what others read about it; default: the node's name.
         on_blocked: gets a postponed step first.
+        interrupted: `on_interrupt`, `keep`: see `Interrupted`.
 
     The node raises:
         StepPostponed: others hold one of them (without `key`).
@@ -99,6 +110,8 @@ def guard(
         Refusal: NAME_TAKEN: this very step is being run elsewhere; INVALID and the like.
     """
 
+    keeps = interrupted.get("on_interrupt", "keep") == "keep"
+
     def decorate(node: Callable[..., Any]) -> Callable[..., Any]:
         def turn(state: Any) -> _Turn:
             place = _place()
@@ -106,7 +119,7 @@ def guard(
             return _Turn(
                 ResumableStep(root, f"node {place.key}", place.label), place, _listed(wanted),
                 _Manner(key, ttl, wait, description or place.node, on_blocked,
-                        keeps=on_interrupt == "keep" and place.resumable, keep=keep))
+                        keeps=keeps and place.resumable, keep=interrupted.get("keep")))
 
         return _wrapped(node, turn)
 

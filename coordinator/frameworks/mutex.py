@@ -12,12 +12,12 @@ from __future__ import annotations
 import contextlib
 import unicodedata
 import uuid
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
+from typing import Unpack
 
 from coordinator.client.client import Client, Held
 from coordinator.frameworks.branches import branches_of, holding
-from coordinator.frameworks.postponing import Postpones, postponed
+from coordinator.frameworks.postponing import Postponing, postponed
 from coordinator.words import resource_names
 from coordinator.words.refusals import HELD, Code, Refusal
 
@@ -57,9 +57,8 @@ def lock_key(subject: str | int | uuid.UUID) -> str:
 @contextlib.contextmanager
 def acquire_agent_lock(
     subject: str | int | uuid.UUID, lock_timeout: float = 45.0, *, client: Client | None = None,
-    wait: float = 0.0, description: str = "", step: str = "",
-    arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
-    stall: float | None = None,
+    wait: float = 0.0, description: str = "", stall: float | None = None,
+    **postponing: Unpack[Postponing],
 ) -> Iterator[Held]:
     """Hold the subject's lock while the body runs.
 
@@ -73,9 +72,8 @@ def acquire_agent_lock(
             lives, it is renewed.
         client: whose sub-agent holds it; default: this process's own.
         wait: seconds to queue if it is held.
-        step, arguments: how a step that is postponed is to be run again, and with what.
-        on_blocked: gets the postponed step before it is raised.
         stall: seconds after which a body that has not called `progress()` loses the lock.
+        postponing: `step`, `arguments`, `on_blocked`: see `Postponing`.
 
     Raises:
         StepPostponed: another agent holds it; the body was not entered.
@@ -89,13 +87,12 @@ def acquire_agent_lock(
     sound = False
     try:
         try:
-            got = branch.acquire(key, ttl=lock_timeout, wait=wait, description=description or step,
-                                 reentrant=around is not None,
-                                 retry=False)
+            got = branch.acquire(key, ttl=lock_timeout, wait=wait,
+                                 description=description or postponing.get("step", ""),
+                                 reentrant=around is not None, retry=False)
         except Refusal as refusal:
             sound = refusal.code in HELD
-            raise postponed(refusal, resources=[key], step=step, arguments=arguments,
-                            on_blocked=on_blocked) from refusal
+            raise postponed(refusal, resources=[key], **postponing) from refusal
         held = branch.hold(got, ttl=lock_timeout, stall=stall)
         with holding(held, branches, branch):
             try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Refusal
@@ -65,18 +65,33 @@ class Postpones(Protocol):
         ...
 
 
+class Postponing(TypedDict, total=False):
+    """What is to become of a step that has to be postponed.
+
+    Attributes:
+        step: how it is to be run again: the name by which a later runner finds its code.
+        arguments: with what.
+        on_blocked: gets the postponed step before it is raised.
+    """
+
+    step: str
+    arguments: Mapping[str, Any] | None
+    on_blocked: Postpones | None
+
+
 def postponed(
-    refusal: Refusal, *, resources: Sequence[str], step: str = "",
-    arguments: Mapping[str, Any] | None = None, on_blocked: Postpones | None = None,
+    refusal: Refusal, *, resources: Sequence[str], **postponing: Unpack[Postponing],
 ) -> Exception:
     """The exception for a refusal: `StepPostponed`, which `on_blocked` gets first, if another agent
     holds the resources; the refusal itself, if time will not cure it."""
     if refusal.code not in HELD:
         return refusal
-    step_ = StepPostponed(refusal, resources=resources, step=step, arguments=arguments)
+    step = StepPostponed(refusal, resources=resources, step=postponing.get("step", ""),
+                         arguments=postponing.get("arguments"))
+    on_blocked = postponing.get("on_blocked")
     if on_blocked is not None:
-        on_blocked(step_)
-    return step_
+        on_blocked(step)
+    return step
 
 
 def _as_json(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -156,7 +156,7 @@ class Service:
         """The secret lease token that goes with a fencing token. Nowhere stored: made from the
         daemon's secret, so it survives restarts and cannot be read from the database."""
         seal = self._sealing.copy()
-        seal.update(str(fencing_token).encode())
+        seal.update(b"%d" % fencing_token)
         sealed: str = seal.hexdigest()
         return sealed
 
@@ -165,6 +165,17 @@ class Service:
 def token_hash(token: str) -> str:
     """How an agent's token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def owner(view: View, agent: str) -> str:
+    """The session that an agent works in. For a sub-agent it is its parent's."""
+    row = view.agent(agent)
+    return row.parent if row is not None and row.parent else agent
+
+
+def family(view: View, agent: str) -> set[str]:
+    """An agent, and the one whose sub-agent it is."""
+    return {agent, owner(view, agent)}
 
 
 def split_page(rows: list[T], limit: int) -> tuple[list[T], bool]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.kernel.core import Actor
+from coordinator.kernel.core import OPERATOR, Actor, token_hash
 from coordinator.kernel.holders import agents, sessions
 from coordinator.kernel.leasing import (
     lease_lists,
@@ -23,6 +23,7 @@ from coordinator.kernel.leasing import (
     waiting_line,
 )
 from coordinator.kernel.use_cases import UseCase, read, write
+from coordinator.store.ledger import View
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code, Refusal
 
@@ -73,6 +74,23 @@ class Operation:
     def meaning(self) -> str:
         """What it does, for documentation and models."""
         return (self.request.__doc__ or "").strip()
+
+
+def who(view: View, token: str | None) -> Actor:
+    """The actor of a token. No token means the operator, on a local connection of the same user.
+
+    Raises:
+        Refusal: UNAUTHORIZED.
+    """
+    if token is None:
+        return OPERATOR
+    row = view.agent_of(token_hash(token))
+    if row is None:
+        raise Refusal(
+            Code.UNAUTHORIZED, "This agent token is unknown, or its agent has left.",
+            next="Register again; or act as a person, without a token (unset COORD_AGENT_TOKEN).",
+        )
+    return Actor(row)
 
 
 def allowed(operation: Operation, actor: Actor) -> None:

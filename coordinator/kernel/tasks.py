@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from coordinator.kernel.core import Service
-from coordinator.kernel.leasing import task_claims
 from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, NearReviewRow, holders_of, near
 from coordinator.kernel.retry_queue import read_limits
 from coordinator.kernel.unknown_ids import find_by_id
@@ -18,11 +17,12 @@ from coordinator.rules.globs import overlaps
 from coordinator.rules.retrying import rest_after_failure
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
-from coordinator.store.rows import InStateRow, NeedRow, NumberedRow, TaskRow
+from coordinator.store.rows import InStateRow, LeaseRow, NeedRow, NumberedRow, TaskRow
 from coordinator.words import requests as rq
 from coordinator.words.file_names import shown
+from coordinator.words.purposes import CLAIM
 from coordinator.words.refusals import Code, Refusal
-from coordinator.words.resource_names import Resource
+from coordinator.words.resource_names import Resource, task_resource
 from coordinator.words.texts import alternatives
 
 #: Tasks that one transaction tells of the end of what they come after.
@@ -235,7 +235,7 @@ def reply(view: View, task: TaskRow, *, full: bool = False, quarantine: bool = F
         partial=task.partial, result=task.result, created_at=task.created_at,
         updated_at=task.updated_at, may=rule.may(task.state),
     )
-    held = task_claims.holder_of(view, task) if task.state not in rule.CLOSED else None
+    held = holder_of(view, task) if task.state not in rule.CLOSED else None
     if held is not None:
         result.locked_by, result.locked_at = held
         row = view.agent(held[0])
@@ -303,3 +303,40 @@ def _explanation(view: View, task: TaskRow, held_by: list[str]) -> str:
     if task.state == "ready" and held_by:
         return "ready, but " + "; ".join(held_by)
     return ""
+
+
+#: The fencing token of a lease that is only a claim.
+NO_TOKEN = 0
+
+
+def task_of(scope: str) -> str:
+    """The id in the scope of a task."""
+    return scope.split("/")[2]
+
+
+def as_lease(view: View, scope: str) -> LeaseRow | None:
+    """The claim of the task with this scope, as a lease; None if nobody has claimed it. When others
+    ask for the task itself (`task:T-3`), its agent holds it. That follows from the claim and is
+    stored nowhere. What the task needs stays leased until it ends (`grant.take_over`)."""
+    task = view.first(TaskRow, "task_get", task_of(scope))
+    if task is None or task.claimed_by is None:
+        return None
+    until = task.claim_until or view.now
+    return LeaseRow(
+        fencing_token=NO_TOKEN, file_path=task_resource(task.task_id).name,
+        locked_by=task.claimed_by, locked_at=task.claimed_at or view.now,
+        task_description=task.title, expires_at=until, kind="key", mode="exclusive", scope=scope,
+        slot="", inode=None, worktree=None, content_hash=None, acquisition_id="",
+        task_id=task.task_id, ttl_ms=task.ttl_ms or 1, max_until=task.claim_max or until,
+        purpose=CLAIM,
+    )
+
+
+def holder_of(view: View, task: TaskRow) -> tuple[str, str] | None:
+    """The holder of a task and since when, by its claim or by a lease on it."""
+    if task.claimed_by is not None and task.claimed_at is not None:
+        return task.claimed_by, task.claimed_at
+    for row in view.each(LeaseRow, "leases_at_scope", task_resource(task.task_id).scope):
+        if row.expires_at > view.now:
+            return row.locked_by, row.locked_at
+    return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -47,13 +47,16 @@ class Worker(Protocol):
 class Caller(Protocol):
     """The asker, as the daemon's own operations see it."""
 
-    token: str | None
-    """The agent's token; None for a person."""
-    gone: Callable[[], bool]
-    """Tells whether the asker has hung up."""
+    @property
+    def token(self) -> str | None:
+        """The agent's token; None for a person."""
+
+    @property
+    def gone(self) -> Callable[[], bool]:
+        """Tells whether the asker has hung up."""
 
 
-class Look(NamedTuple):
+class Look(msgspec.Struct, frozen=True, gc=False):
     """Look at these before anything is decided; gives a `Looked`."""
 
     needs: Sequence[AnyNeed]
@@ -61,15 +64,16 @@ class Look(NamedTuple):
     """The facts that are known already; new ones are added."""
 
 
-class Read(NamedTuple):
+class Read(msgspec.Struct, frozen=True, gc=False):
     """Read one committed state. `apart`: in a thread of its own, for it takes long."""
 
     reading: Callable[[View, Actor], Any]
     apart: bool = False
 
 
-class Write(NamedTuple):
-    """Decide in a transaction, by `looked` and by the further facts that the decision asks for.
+class Write(msgspec.Struct, frozen=True, gc=False):
+    """Look at what a decision `needs`, then decide in a transaction, by `looked` and by the further
+    facts that the decision asks for. Gives the refusal of a look that could not be made.
 
     `last`: the value answers the whole request. If the request has an idempotency key, the value is
     kept in the same transaction. If the value is a place in the queue at which the request then
@@ -80,39 +84,40 @@ class Write(NamedTuple):
     looked: Looked | None = None
     last: bool = False
     queues: bool = False
+    needs: Sequence[AnyNeed] = ()
 
 
-class Commit(NamedTuple):
+class Commit(msgspec.Struct, frozen=True, gc=False):
     """Run a job in a transaction once; an `Unready` is a value."""
 
     job: Job
 
 
-class OffLoop(NamedTuple):
+class OffLoop(msgspec.Struct, frozen=True, gc=False):
     """Do this in a thread, outside of any transaction and of everybody's time."""
 
     work: Callable[[], Any]
 
 
-class OnDisk(NamedTuple):
+class OnDisk(msgspec.Struct, frozen=True, gc=False):
     """Do this in one of the few workers that read and write files of the repository."""
 
     work: Callable[[Worker], Any]
 
 
-class Await(NamedTuple):
+class Await(msgspec.Struct, frozen=True, gc=False):
     """Await what the daemon does itself."""
 
     begin: Callable[[Caller], Coroutine[Any, Any, Any]]
 
 
-class Pause(NamedTuple):
+class Pause(msgspec.Struct, frozen=True, gc=False):
     """Wait so long (seconds)."""
 
     seconds: float
 
 
-class WaitForGrant(NamedTuple):
+class WaitForGrant(msgspec.Struct, frozen=True, gc=False):
     """Wait in the queue as long as the request says. Gives the grant, or the refusal at the end;
     None if nothing waits here.
 
@@ -127,7 +132,7 @@ class WaitForGrant(NamedTuple):
     passing: bool
 
 
-class WaitForChange(NamedTuple):
+class WaitForChange(msgspec.Struct, frozen=True, gc=False):
     """Wait for a commit that offers work, or changes what is read, as long as the request says.
     Gives whether to look again. `rests_until`: an instant (ISO text) that is waited for, too."""
 
@@ -139,17 +144,6 @@ Step = (Look | Read | Write | Commit | OffLoop | OnDisk | Await | Pause | WaitFo
         | WaitForChange)
 Steps = Generator[Step, Any, Any]
 UseCase = Callable[[Service, Any], Steps]
-
-
-def look_and_write(needs: Sequence[AnyNeed], decide: Callable[[Tx, Actor], Any],
-                   queues: bool = False) -> Steps:
-    """Look at what a decision needs, and decide."""
-    looked: Any = None
-    if needs:
-        looked = yield Look(needs)
-        if isinstance(looked, Refusal):
-            return looked
-    return (yield Write(decide, looked, last=True, queues=queues))
 
 
 def read(handle: Reader, apart: Callable[[Any], bool] = lambda request: False) -> UseCase:
@@ -196,8 +190,8 @@ def read_settled(handle: Reader, is_due: Callable[[View], object]) -> UseCase:
 def write(handle: Decider, needs: Callable[[Any], list[AnyNeed]] | None = None) -> UseCase:
     """The use case of one transaction. `needs`: what a request has to have looked at."""
     def serve(svc: Service, request: Any) -> Steps:
-        return look_and_write(needs(request) if needs else (),
-                              lambda tx, actor: handle(svc, tx, actor, request))
+        return (yield Write(lambda tx, actor: handle(svc, tx, actor, request), last=True,
+                            needs=needs(request) if needs else ()))
 
     return serve
 
@@ -207,9 +201,8 @@ def write_by(handle: Decider,
     """The use case that writes where the database tells what has to be looked at."""
     def serve(svc: Service, request: Any) -> Steps:
         needs = yield Read(lambda view, actor: find_needs(svc, view, request))
-        return (yield from look_and_write(
-            needs if isinstance(needs, list) else (),
-            lambda tx, actor: handle(svc, tx, actor, request)))
+        return (yield Write(lambda tx, actor: handle(svc, tx, actor, request), last=True,
+                            needs=needs if isinstance(needs, list) else ()))
 
     return serve
 

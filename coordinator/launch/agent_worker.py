@@ -19,9 +19,8 @@ from coordinator.files.runs import Worker as Recorded
 from coordinator.launch.attempt import LOST, UNHOOKED, Attempted, Claim, Ended, How, supervise
 from coordinator.launch.door import Visitor
 from coordinator.launch.enrolment import Enrolment
-from coordinator.launch.heartbeat import Beating
 from coordinator.launch.launch_state import LaunchState
-from coordinator.launch.programs import Post, Programs
+from coordinator.launch.programs import Beating, Post, Programs
 from coordinator.launch.progress import Signs
 from coordinator.launch.prompt import Isolated
 from coordinator.launch.report import Attempt, last_event

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from coordinator.files.beneath import Root
 from coordinator.files.git import NO_MODE, Entry, Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.launch import recovery
 from coordinator.launch.checkout_update import CheckoutUpdate, in_use
-from coordinator.launch.landing_line import LandingLine
 from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.region_merge import merges, regions
 from coordinator.launch.verification import WouldLand
@@ -365,3 +366,33 @@ def _differs(root: Root, other: Root, name: str) -> bool:
         return root.snapshot(name, 0).name != other.snapshot(name, 0).name
     except OSError:
         return True
+
+
+W = TypeVar("W")
+
+
+class LandingLine(Generic[W]):
+    """One launch's. Used from all its threads."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._line: list[W] = []
+
+    @contextmanager
+    def turn(self, work: W) -> Iterator[None]:
+        """Queue the work; the body runs when its turn comes."""
+        with self._changed:
+            self._line.append(work)
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._line[0] is work)
+            yield
+        finally:
+            with self._changed:
+                self._line.remove(work)
+                self._changed.notify_all()
+
+    def behind(self, work: W) -> list[W]:
+        """Return the works behind it in the queue now."""
+        with self._changed:
+            return [item for item in self._line if item is not work]

@@ -91,21 +91,16 @@ class Enrolment:
     def claim(self) -> rq.Claimed | None:
         """Claim the next task; None if there is none now, or nothing is left at all."""
         request = rq.TaskClaim(agent=self.agent, ttl_s=self._launch.limits.ttl_s)
-        try:
-            # Without a wait first: the answer says at once when nothing is left.
-            return self._ask_for_task(request)
-        except Refusal as refusal:
-            if refusal.code is not Code.NOTHING_TO_DO:
-                raise
-            if self._launch.nothing_left(self.client, refusal.facts.get("counts", {})):
-                return None
-        request.wait_s = IDLE_S
-        try:
-            return self._ask_for_task(request)
-        except Refusal as refusal:
-            if refusal.code is not Code.NOTHING_TO_DO:
-                raise
-            return None
+        for request.wait_s in (0.0, IDLE_S):  # without a wait it says at once when nothing is left
+            try:
+                return self._ask_for_task(request)
+            except Refusal as refusal:
+                if refusal.code is not Code.NOTHING_TO_DO:
+                    raise
+                counts = refusal.facts.get("counts", {})
+                if not request.wait_s and self._launch.nothing_left(self.client, counts):
+                    return None
+        return None
 
     def _ask_for_task(self, request: rq.TaskClaim) -> rq.Claimed:
         deadline = time.monotonic() + self._launch.limits.patience_s

@@ -31,7 +31,7 @@ from coordinator.files.git import Git, GitError
 from coordinator.files.state import StateDir
 from coordinator.files.verdict_steps import Source, Step, fitting_mode
 from coordinator.launch import branch_landing, verification, worktrees
-from coordinator.launch.landing_line import LandingLine
+from coordinator.launch.branch_landing import LandingLine
 from coordinator.launch.merge_meaning import MergeMeaning
 from coordinator.launch.report import KeptWork, LandedWork
 from coordinator.launch.verification import Verification

@@ -7,10 +7,12 @@ and token. The module waits for nothing and reports nothing.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,13 +23,13 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.files import runs
 from coordinator.launch import attempt, pool_commands
 from coordinator.launch.door import Role, without_terminal
-from coordinator.launch.heartbeat import Beating
 from coordinator.launch.launch_state import LaunchState
 from coordinator.launch.prompt import Isolated, compose
 from coordinator.namespaces import orders
 from coordinator.profiles import Profile, agent_logs
 from coordinator.settings import load
 from coordinator.words import requests as rq
+from coordinator.words.refusals import Refusal
 from coordinator.workers.process_group import Running
 
 #: The prompt before the task of an agent that was cut off, in its own session.
@@ -180,3 +182,24 @@ class Programs:
 def _files(claimed: rq.Claimed) -> list[str]:
     return [lease.resource for lease in claimed.leases
             if lease.kind == "file" and lease.mode == "exclusive"]
+
+
+class Beating:
+    """Calls `beat` every few seconds, in a thread, as long as the `with` lasts."""
+
+    def __init__(self, beat: Callable[[], object], every_s: float) -> None:
+        self._beat, self._every_s, self._over = beat, every_s, threading.Event()
+        self._thread = threading.Thread(target=self._run, name="coord-landing", daemon=True)
+
+    def __enter__(self) -> Beating:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            with contextlib.suppress(Refusal):  # whether its claim holds is asked later
+                self._beat()

@@ -16,8 +16,6 @@ _PAGE = 1000
 N = TypeVar("N", int, float)
 #: How many ready tasks are explained.
 EXPLAINED_MAX = 20
-#: States of tasks that no agent can take further by itself.
-WAITING_FOR_A_PERSON = ("review", "dead", "blocked", "pending")
 
 
 class Attempt(msgspec.Struct, kw_only=True):

@@ -55,6 +55,7 @@ from coordinator.words.resource_names import NAME_PARTS_MAX, Located
 
 #: The limits of a look in passing, in the loop's own time: paths, bytes, characters of a name.
 PASSING_PATHS, PASSING_BYTES, PASSING_CHARS = 8, 64 * 1024, 1024
+_PLACES = (Whole, Place)
 #: How often a large look is compared with the disk again before it is returned, and corrected.
 STEADY_TRIES = 3
 #: How many regions of one edit are looked at with it.
@@ -113,7 +114,7 @@ class Looker:
         if seq < looked.oldest:
             looked.oldest = seq
         for need in needs:
-            if isinstance(need, (Whole, Place)):
+            if isinstance(need, _PLACES):
                 room = self._pass_place(need, looked, seq, left, room)
             elif isinstance(need, Content):
                 room = self._pass_content(need, looked, seq, left, room)
@@ -130,24 +131,25 @@ class Looker:
     def _pass_place(self, need: Whole | Place, looked: Looked, seq: int, left: list[AnyNeed],
                     room: int) -> int:
         """Look at one place in passing. Return the bytes that may still be read."""
-        text, cwd, place = need.text, need.cwd, need if isinstance(need, Place) else need.place
+        text, cwd = need.text, need.cwd
         if len(text) > PASSING_CHARS or (cwd is not None and len(cwd) > PASSING_CHARS):
             left.append(need)
             return room
+        place = need if isinstance(need, Place) else need.place
+        facts = looked.facts
         try:
             located = self.tree.resolve(text, cwd, literal=need.literal, link=need.link)
         except Refusal as refusal:
-            looked.add(place, refusal, seq)
+            facts[place] = refusal, seq
             return room
-        facts = looked.facts
         facts[place] = located, seq
-        path = located.path
-        if path is None or isinstance(need, Place) or located.resource.kind == "dir":
+        path, kind = located.path, located.resource.kind
+        if path is None or isinstance(need, Place) or kind == "dir":
             return room
         if need.ignored:
             name = located.resource.name
             looked.add(Ignored(name), self.ignore.ignored(name), seq)
-        if located.links > 1 or located.resource.kind == "region":
+        if located.links > 1 or kind == "region":
             left.append(need)
         elif not located.there:
             facts[Content(path)] = _ABSENT, seq

@@ -24,7 +24,6 @@ from coordinator.regions.reading import Body, Piece, Reading
 FILE = "<file>"
 #: Languages in which the order of a class's declarations matters to its users.
 _ORDERED_MEMBERS = frozenset({"c", "cpp", "go", "rust"})
-_BLANK_END = re.compile(rb"(?:[ \t\r\f\v]*\n)*[ \t\r\f\v]*\Z")
 _NUMBER = re.compile(r"#\d+\Z")
 _ANNOTATED = re.compile(rb"\s*\w+\s*:")
 #: Classes whose annotated fields may be passed by position.

@@ -35,12 +35,6 @@ def meaning(shape: type[Any], field: str) -> str:
     return SHARED.get(f"{shape.__name__}.{field}") or SHARED.get(field, "")
 
 
-def undescribed(shapes: list[type[Any]]) -> list[str]:
-    """`Shape.field` of each field without a description."""
-    return [f"{shape.__name__}.{field.name}" for shape in shapes
-            for field in msgspec.structs.fields(shape) if not meaning(shape, field.name)]
-
-
 @functools.cache
 def _of_module(name: str) -> dict[tuple[str, str], str]:
     """(class, field) -> its description in the source."""

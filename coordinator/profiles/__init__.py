@@ -1,7 +1,6 @@
 """Profiles of coding agents: one TOML file each, data only (`agents/`)."""
 
-from coordinator.profiles.entries import Entry, Piece
-from coordinator.profiles.hook_trust import Trust
+from coordinator.profiles.entries import Entry, Piece, Session, SessionFile, Trust
 from coordinator.profiles.profile import (
     OWN,
     PLACEHOLDERS,
@@ -14,7 +13,6 @@ from coordinator.profiles.profile import (
     program_name,
     untrusted,
 )
-from coordinator.profiles.session import Session, SessionFile
 
 __all__ = [
     "OWN", "PLACEHOLDERS", "PLUGINS", "Entry", "McpTable", "Piece", "Profile", "Session",

@@ -1,4 +1,5 @@
-"""What a profile wants written into its agent's settings: data, with places to fill in.
+"""What a profile wants written into its agent's settings, what its sessions bring along, and how it
+tells whether its agent trusts coord's hooks: data, with places to fill in.
 
     [[wire]]
     file = ".claude/settings.local.json"     # below the repository; `~/…` below the user's home
@@ -26,6 +27,8 @@ of those that are named, or in the environment under the last name of `at`.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import msgspec
 
@@ -60,3 +63,53 @@ class Switch(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     files: tuple[str, ...]
     at: tuple[str, ...]
     value: str = "true"
+
+
+class Trust(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The `[trust]` section of a profile.
+
+    Attributes:
+        kind: `folders`: the JSON file `file` maps folders to one of `trusted`, or names them in one
+            of its `lists`; `app-server`: the program `command` speaks JSON-RPC and lists hooks with
+            their trust; `plugin`: `command` loads the agent's plugins, ours among them, and ends.
+    """
+
+    kind: Literal["folders", "app-server", "plugin"]
+    file: str = ""
+    trusted: tuple[str, ...] = ()
+    lists: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+class SessionFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """One file: the given `text`, or what is wired into the file `like`."""
+
+    file: str
+    like: str = ""
+    text: str = ""
+    on_top_of: tuple[str, ...] = ()
+
+
+class Session(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What a session brings along where its agent would not read the repository's settings.
+
+        [session]                                # for an agent that reads them only where it starts
+        arguments = ["--plugin-dir", "{folder}"] # before all others
+        elsewhere = ["-C"]                       # options with which it works somewhere else
+        only_roots = true                        # it takes no file that others than root can write
+        [session.env]
+        SYSTEM_DEFAULTS = "{folder}/settings.json"
+        [[session.files]]
+        file = "settings.json"                   # in `{folder}`, which is coord's own
+        like = ".gemini/settings.json"           # all that `wire` puts into this file
+        on_top_of = ["$SYSTEM_DEFAULTS", "/etc/agent/defaults.json"]
+
+    `on_top_of` is what the file replaces: the first of these whose variables are set. A person's
+    content there stays in force, and coord's is added to it.
+    """
+
+    arguments: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    only_roots: bool = False
+    env: dict[str, str] = {}
+    files: tuple[SessionFile, ...] = ()

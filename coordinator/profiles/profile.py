@@ -27,9 +27,7 @@ from coordinator.dialects.stream import StreamTable
 from coordinator.dialects.table import HookTable
 from coordinator.files import trusted
 from coordinator.files.programs import missing
-from coordinator.profiles.entries import Entry, Switch
-from coordinator.profiles.hook_trust import Trust
-from coordinator.profiles.session import Session
+from coordinator.profiles.entries import Entry, Session, Switch, Trust
 from coordinator.resources import packaged
 from coordinator.words.refusals import Code, Refusal
 from coordinator.words.shapes import convert

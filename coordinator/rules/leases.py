@@ -113,11 +113,6 @@ def slot_of_tree(slot: str, worktree: str | None) -> str:
     return f"{TREE}{worktree or ''}\n{slot}"
 
 
-def is_of_tree(slot: str) -> bool:
-    """Whether a slot is that of a further copy of a resource that its holder already has."""
-    return slot.startswith(TREE) and "\n" in slot
-
-
 def standing(priority: int, asked_at: str, now_ms: int, age_step_ms: int) -> tuple[int, str]:
     """Return the place in the queue, smallest first. Waiting `age_step_ms` adds 1 to the priority.
     """

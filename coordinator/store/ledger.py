@@ -41,7 +41,7 @@ from coordinator.store.parking import park
 from coordinator.store.rows import AgentRow, BlobRow, CountRow, KeptBlobRow, LogRow
 from coordinator.store.statements import STATEMENTS as Q
 from coordinator.store.statements import packed
-from coordinator.store.writer_cache import COUNTER_BLOCKS, Effects, Present, WriterCache
+from coordinator.store.writer_cache import COUNTER_BLOCKS, NOBODY, Effects, Present, WriterCache
 from coordinator.words.clock import iso
 from coordinator.words.refusals import Code, Refusal
 
@@ -58,9 +58,9 @@ _ABOUT_AGENTS = (ev.AcquisitionRefused, ev.AgentRegistered, ev.AgentSeen, ev.Age
 _ABOUT_PRESENCE = (ev.WaiterQueued, ev.WaiterLeft, ev.ReviewOpened, ev.ReviewDecided,
                    ev.ReviewUndone, ev.ReviewSplit, ev.TaskChanged)
 #: How events of a class are recorded: what tells their subject, their name, and
-#: whether something that is carried in memory is another after them.
+#: whether something that is carried in memory may be another after them.
 _RECORDING: dict[type[ev.Event], tuple[Callable[[ev.Event], ev.Subject], str, bool]] = {
-    kind: (ev.SUBJECT_OF[kind], tag, kind in _ABOUT_AGENTS + _ABOUT_PRESENCE)
+    kind: (ev.SUBJECT_OF[kind], tag, kind in (*_ABOUT_AGENTS, *_ABOUT_PRESENCE, ev.LeaseGranted))
     for kind, tag in ev.KIND_OF.items()
 }
 
@@ -83,15 +83,18 @@ class _Instants(dict[int, str]):
 class View:
     """Reading, at an instant. `now` is `now_ms` as ISO text."""
 
-    def __init__(self, db: apsw.Connection, now_ms: int) -> None:
+    #: Called now and then by a long reading (`store.rebuild`).
+    rest: Callable[[], None] = staticmethod(lambda: None)
+
+    def __init__(self, db: apsw.Connection, now_ms: int,
+                 cursor: apsw.Cursor | None = None) -> None:
         self.db = db
-        self.cursor = db.cursor()  # for what is read whole, or not at all, before the next
+        #: For what is read whole, or not at all, before the next.
+        self.cursor = db.cursor() if cursor is None else cursor
         self.now_ms = now_ms
         self.now = iso(now_ms)
         #: The instant so many milliseconds from now, as ISO text.
         self.later: Callable[[int], str] = _Instants(now_ms).__getitem__
-        #: Called now and then by a long reading (`store.rebuild`).
-        self.rest: Callable[[], None] = lambda: None
         #: What was looked at on the disk for the request that is being served.
         self.looked = Looked()
 
@@ -136,6 +139,11 @@ class View:
         """The agent's row."""
         return self.first(AgentRow, "agent_get", name)
 
+    def present(self) -> Present:
+        """Whether anybody waits, and the like."""
+        (present,) = self.each(Present, "presence")
+        return NOBODY if present == NOBODY else present
+
     def blob(self, digest: str | None, most: int = LOADED_MAX) -> bytes | None:
         """The bytes that `digest` names, if they are kept and no more than `most`."""
         path = self.source(digest)
@@ -172,20 +180,14 @@ class View:
 class Tx(View):
     """A transaction at an instant: reading, and recording events."""
 
-    def __init__(
-        self, db: apsw.Connection, now_ms: int, carried: WriterCache | None = None,
-        ends: Ends | None = None,
-    ) -> None:
-        super().__init__(db, now_ms)
-        self._ends = ends or Ends()
+    def __init__(self, cursor: apsw.Cursor, now_ms: int, cache: WriterCache, ends: Ends) -> None:
+        super().__init__(cursor.connection, now_ms, cursor)
+        self._cache, self._ends = cache, ends
         #: Rights that the job which runs has ended: (name, kind, scope) of what they were to.
         self.ended: list[tuple[str, str, str]] = []
-        self.recorded = 0
         self._events: list[tuple[Any, ...]] = []
         self._text = bytearray()  # where each event is encoded: one piece of memory for all
-        self._cache = carried or WriterCache()
         self._raised: set[str] = set()
-        self._present: Present | None = None
         #: Facts true for this transaction only, kept by who reads them.
         self.memo: dict[str, Any] = {}
         #: What is to be done once this is on disk.
@@ -201,18 +203,27 @@ class Tx(View):
         """Append the event and apply it: the only way to change state."""
         subject, kind, forget = _RECORDING[type(event)]
         event.apply(self.cursor, self.now)
-        agent, task, resource = subject(event)
         if forget:
-            self._present = None
-            if isinstance(event, _ABOUT_AGENTS):
-                self._cache.forget(str(agent))
-        elif type(event) is ev.LeaseGranted and event.lease_kind == "key":
-            self._present = None  # it may be git's turn
-        writer_cache, text = self._cache, self._text
-        writer_cache.seq = seq = (writer_cache.seq or self.last_seq) + 1
+            self._forget(event)
+        cache, text = self._cache, self._text
+        cache.seq = seq = (cache.seq or self.last_seq) + 1
         _encode_into(event, text)
-        self._events.append((seq, self.now, kind, agent, task, resource, text.decode()))
-        self.recorded += 1
+        self._events.append((seq, self.now, kind, *subject(event), text.decode()))
+
+    def _forget(self, event: ev.Event) -> None:
+        """Drop what is carried in memory and another after this event."""
+        if isinstance(event, ev.LeaseGranted):
+            if event.lease_kind == "key" or event.goes_with is not None:
+                self._cache.present = None  # it may be git's turn
+            return
+        self._cache.present = None
+        if isinstance(event, _ABOUT_AGENTS):
+            self._cache.forget(event.agent)
+
+    @property
+    def recorded(self) -> int:
+        """How many events the transaction has recorded."""
+        return len(self._events)
 
     def agent(self, name: str) -> AgentRow | None:
         """The agent's row as it is now, read again only after it changed."""
@@ -221,9 +232,8 @@ class Tx(View):
 
     def agent_of(self, token_hash: str) -> AgentRow | None:
         row = self._cache.speakers.get(token_hash)
-        if row is None:
-            return self._learn(self.first(AgentRow, "agent_by_token", token_hash))
-        return row if row.state != "gone" else None
+        return row if row is not None else self._learn(
+            self.first(AgentRow, "agent_by_token", token_hash))
 
     def _learn(self, row: AgentRow | None) -> AgentRow | None:
         if row is not None:
@@ -232,14 +242,12 @@ class Tx(View):
 
     def free(self, name: str, kind: str, scope: str) -> None:
         """A lease on this has ended: offer the best task parked on it, and note whom to serve."""
-        free = name, kind, scope
-        self.ended.append(free)
-        self.freed.append(free)
-        if (self._present or self.present()).parked:
+        freed_lease = name, kind, scope
+        self.ended.append(freed_lease)
+        self.freed.append(freed_lease)
+        if self.present().parked:
             for freed in list_freed(scope):
                 self.db.execute(Q["ready_offer"], (freed,))
-        if kind == "key":
-            self._present = None
 
     def ended_since(self, kind: str, scope: str) -> int:
         """How young (a sequence number of the log) a look at this has to be, if it has to be
@@ -249,10 +257,9 @@ class Tx(View):
     def note_ends(self) -> None:
         """A job is over. What it has ended may have been written until then, and looked at before.
         What a job ends itself, it ends after its look."""
-        note, seq = self._ends.note, self.last_seq
         for _, kind, scope in self.ended:
-            note(kind, scope, seq)
-        self.ended = []
+            self._ends.note(kind, scope, self.last_seq)
+        self.ended.clear()
 
     def recorded_of(self, kinds: frozenset[str]) -> list[LogRow]:
         """Its own events of these kinds, the latest first."""
@@ -336,19 +343,15 @@ class Tx(View):
         self.cursor.execute(Q[query], values)
 
     def present(self) -> Present:
-        """Whether anybody waits, and the like: looked up once a transaction, and again after an
-        event that may have changed it."""
-        found_present = self._present
-        if found_present is None:
-            (found_present,) = self.each(Present, "presence")
-            self._present = found_present
-        return found_present
+        present = self._cache.present
+        if present is None:
+            present = self._cache.present = super().present()
+        return present
 
     def park(self, task: str, scope: str) -> None:
         """The ready task met `scope` held: it is set aside until that is free."""
         park(self.db, task, scope)
-        if self._present is not None and not self._present.parked:
-            self._present = None
+        self._cache.present = None
 
     def offer_parked_on_nothing(self) -> None:
         """Offer tasks whose scope nobody holds, waits for or has under review. What parked them is
@@ -388,6 +391,7 @@ class Ledger:
 
     def __init__(self, db: apsw.Connection, path: Path) -> None:
         self.db = db
+        self._cursor = db.cursor()
         self.path = path
         self._cache = WriterCache()
         self._version = -1  # of the file, as our last commit left it
@@ -419,18 +423,18 @@ class Ledger:
         position = -1  # of the job that runs
         ended = self.ends.last
         try:
-            self.db.execute("BEGIN IMMEDIATE")
+            self._cursor.execute("BEGIN IMMEDIATE")
             if self.db.data_version() != self._version:
                 self._cache = WriterCache()  # nobody else should write; somebody did
-            tx = Tx(self.db, now_ms, self._cache, self.ends)
+            tx = Tx(self._cursor, now_ms, self._cache, self.ends)
             tx.kept = self.kept
             for position, job in enumerate(jobs):  # noqa: B007 - it tells which one failed
                 answers.append(self._answer(job, tx))
-                if tx.ended:
-                    tx.note_ends()
             position = -1
             tx.flush()
-            self.db.execute("COMMIT")
+            self._cursor.execute("COMMIT")
+            if self._cache.present is not NOBODY:
+                self._cache.present = None  # somebody who was there may have gone
             self._version = self.db.data_version()
         except Exception as bad:
             self._cache = WriterCache()
@@ -457,7 +461,7 @@ class Ledger:
 
     def _answer(self, job: Job, tx: Tx) -> Any:
         """A job's value, `Refusal` or `Unready`, and whom to serve where it freed something."""
-        before = tx.recorded
+        before = len(tx._events)
         try:
             value = job(tx)
             if tx.freed:
@@ -465,7 +469,9 @@ class Ledger:
         except (Refusal, Unready) as no:
             if tx.recorded != before:
                 raise
-            return no
+            value = no
+        if tx.ended:
+            tx.note_ends()
         return value
 
     @property

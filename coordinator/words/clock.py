@@ -48,30 +48,6 @@ class SystemClock:
         return gap
 
 
-class ManualClock:
-    """A clock that moves only when it is told to; for tests and simulations."""
-
-    def __init__(self, start_ms: int = 1_780_000_000_000) -> None:
-        self.at_ms = start_ms
-        self._slept_ms = 0
-
-    def now_ms(self) -> int:
-        return self.at_ms
-
-    def jumped_ms(self) -> int:
-        slept, self._slept_ms = self._slept_ms, 0
-        return slept
-
-    def advance(self, ms: int) -> None:
-        """Time passes for everybody."""
-        self.at_ms += ms
-
-    def sleep_machine(self, ms: int) -> None:
-        """The wall clock moves by `ms` while the machine is suspended."""
-        self.at_ms += ms
-        self._slept_ms += ms
-
-
 @lru_cache(maxsize=4096)
 def iso(at_ms: int) -> str:
     """`2026-11-21T14:32:00.000Z`: sorts as text in the order of time."""

@@ -1013,13 +1013,14 @@ def test_what_is_not_looked_at_yet_is_looked_at_again(world: World) -> None:
     world.write("a.py", "one\n")
     world.acquire("ann", "a.py")
     from coordinator.kernel.leasing import leases
+    from coordinator.kernel.use_cases import Look, Write
 
     request = rq.Acquire(agent="bob", resources=["a.py"])
-    steps = leases.acquire_and_wait(world.service, request)
-    write = steps.send(world.part(next(steps)))  # bob looks while ann still writes
+    write = next(leases.acquire_and_wait(world.service, request))
+    looked = world.part(Look(write.needs))  # bob looks while ann still writes
     world.write("a.py", "what ann made of it\n")
     world.ask(rq.Release(agent="ann", resources=["a.py"]))
-    got = world.part(write)
+    got = world.part(Write(write.decide, looked))
     assert world.view().blob(got.leases[0].content_hash) == b"what ann made of it\n"
 
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator.kernel import answered
-from coordinator.kernel.core import Actor, Service, ms, token_hash
-from coordinator.kernel.holders import families, settled_notices
+from coordinator.kernel.core import Actor, Service, ms, owner, token_hash
+from coordinator.kernel.holders import settled_notices
 from coordinator.kernel.leasing import lapse
 from coordinator.rules.leases import renewed_until
 from coordinator.store import events as ev
@@ -135,7 +135,7 @@ def check_guarded(svc: Service, tx: Tx, name: str) -> None:
     """
     if not svc.unguarded:
         return
-    session = families.owner(tx, name)
+    session = owner(tx, name)
     why = svc.unguarded.get(session)
     if why is not None:
         row = tx.agent(session)

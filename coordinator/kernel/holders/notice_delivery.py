@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from coordinator.kernel.core import Service
 from coordinator.kernel.holders import notices, settled_notices
-from coordinator.kernel.leasing.file_differences import make_difference
+from coordinator.kernel.leasing.changed_parts import make_difference
 from coordinator.looking.facts import Content
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from coordinator.kernel.core import Service, listed
+from coordinator.kernel.core import Service, family, listed
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import family
 from coordinator.kernel.leasing import earlier_content
 from coordinator.kernel.leasing.blockers import Asking, find_blockers
 from coordinator.kernel.leasing.grant import Agreed, check_looked, free_slot

@@ -9,13 +9,12 @@ the facts of the look, nothing else.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 
-from coordinator.kernel import unserved
+from coordinator.kernel import tasks, unserved
 from coordinator.kernel.core import Service, ms
-from coordinator.kernel.leasing import git_turn, renamed_regions, task_claims
+from coordinator.kernel.leasing import git_turn, renamed_regions
 from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.kernel.leasing.overlapping import NearReviewRow, each_lease_near, leases_near, near
 from coordinator.looking.facts import Below, Lapsed, Unready
@@ -25,6 +24,7 @@ from coordinator.rules.negotiation import within
 from coordinator.store.ledger import Tx
 from coordinator.store.parking import at_review
 from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow, Wanting
+from coordinator.store.writer_cache import NOBODY, Present
 from coordinator.words import purposes
 from coordinator.words.resource_names import (
     Kind,
@@ -80,7 +80,7 @@ class Blockers(msgspec.Struct):
         return at_review(self.closed[0][0]) if self.closed else self.mine[0].scope
 
 
-class Asking(NamedTuple):
+class Asking(msgspec.Struct, frozen=True, gc=False):
     """How something is asked for.
 
     Attributes:
@@ -113,47 +113,44 @@ def find_blockers(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
         Unready: lapsed leases have to be closed before, or files to be looked at.
     """
     search = _Search(svc, tx, holder, asking)
+    if asking.lent:
+        search.passed = {lease.fencing_token for lease in asking.lent}
     blockers, present = search.blockers, tx.present()
     for located, mode in wanted:
-        asked = located.resource
         if not search.add_leases(located, mode):
             return blockers
-        if asked.kind == "key" and is_task(asked):
-            search.add_claim(asked)
-        if present.turns or asked.kind == "key":
-            search.add_turns(located, mode)
-        # A waiter on the old name of a file does not block its holder from the new one.
-        if present.waiters and not renamed_regions.is_own(svc, tx, holder, located):
-            search.add_waiters(located, mode)
-        if present.reviews:
-            search.add_reviews(asked)
+        if present is not NOBODY or located.resource.kind == "key":
+            search.add_others(located, mode, present)
     if search.lapsed:
         raise Unready(lapsed=dict.fromkeys(search.lapsed))
-    if not blockers.blocked:
-        for located, mode in wanted:
-            if located.resource.kind in ("dir", "glob") and not _own(blockers, located):
-                _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
+    for located, mode in wanted:
+        if (located.resource.kind in ("dir", "glob") and not blockers.blocked
+                and not _own(blockers, located)):
+            _linked_rivals(svc, tx, blockers, holder, located, mode, asking.agreed)
     return blockers
 
 
-class _Search:
-    """The search for the blockers of one holder, resource by resource."""
+class _Search(msgspec.Struct):
+    """The search for the blockers of one holder, resource by resource. `passed`: tokens of leases
+    that do not block, for they go over to the holder."""
 
-    __slots__ = ("asking", "blockers", "holder", "lapsed", "passed", "svc", "tx")
-
-    def __init__(self, svc: Service, tx: Tx, holder: str, asking: Asking) -> None:
-        self.svc, self.tx, self.holder, self.asking = svc, tx, holder, asking
-        self.blockers = Blockers()
-        self.lapsed: list[Lapsed] = []
-        self.passed = {lease.fencing_token for lease in asking.lent}
+    svc: Service
+    tx: Tx
+    holder: str
+    asking: Asking
+    passed: Collection[int] = ()
+    blockers: Blockers = msgspec.field(default_factory=Blockers)
+    lapsed: list[Lapsed] = []
 
     def add_leases(self, located: Located, mode: str) -> bool:
         """Leases of others; and what the holder has. False: there are so many that no grant can
         follow, and the rest of a large directory need not be read."""
-        rivals = _rivals(self.svc, self.tx, located)
+        rivals = _rivals(self.svc, self.tx, self.holder, located)
+        if not rivals:
+            return True
         sharing: set[str | None] = set()
         if located.resource.kind in ("file", "region"):
-            rivals = [*rivals, *renamed_regions.rivals(self.svc, self.tx, self.holder, located)]
+            rivals = list(rivals)
             sharing = self._find_agreements(located.resource, rivals)
         for lease, scope in rivals:
             if len(self.blockers.leases) == BLOCKERS_MAX:
@@ -164,6 +161,19 @@ class _Search:
                 self.blockers.held_at = self.blockers.held_at or scope
                 self.blockers.leases.append(lease)
         return True
+
+    def add_others(self, located: Located, mode: str, present: Present) -> None:
+        """All that is in the way beside leases."""
+        asked = located.resource
+        if asked.kind == "key" and is_task(asked):
+            self.add_claim(asked)
+        if present.turns or asked.kind == "key":
+            self.add_turns(located, mode)
+        # A waiter on the old name of a file does not block its holder from the new one.
+        if present.waiters and not renamed_regions.is_own(self.svc, self.tx, self.holder, located):
+            self.add_waiters(located, mode)
+        if present.reviews:
+            self.add_reviews(asked)
 
     def _find_agreements(self, asked: Resource,
                          rivals: Iterable[tuple[LeaseRow, str]]) -> set[str | None]:
@@ -211,7 +221,7 @@ class _Search:
 
     def add_claim(self, asked: Resource) -> None:
         """A claimed task is held by the agent that claimed it."""
-        claim = task_claims.as_lease(self.tx, asked.scope)
+        claim = tasks.as_lease(self.tx, asked.scope)
         if claim is None or claim.locked_by == self.holder:
             return
         if any((lease.scope, lease.locked_by) == (asked.scope, claim.locked_by)
@@ -311,7 +321,7 @@ def below(svc: Service, located: Located) -> Below:
                  svc.settings.review.files_max)
 
 
-def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, str]]:
+def _rivals(svc: Service, tx: Tx, holder: str, located: Located) -> Iterable[tuple[LeaseRow, str]]:
     """Leases that may overlap, by name, then by inode, each with its scope in the database."""
     asked = located.resource
     if asked.kind in ("dir", "glob"):
@@ -319,11 +329,13 @@ def _rivals(svc: Service, tx: Tx, located: Located) -> Iterable[tuple[LeaseRow, 
     if asked.kind == "key" and not tx.present().keys:
         return ()
     leases = leases_near(tx, asked)  # little lies below a file
-    if not leases and located.inode is None:
-        return ()
+    if located.inode is None:
+        return [(lease, lease.scope) for lease in leases] if leases else ()
     result = [(lease, lease.scope) for lease in leases]
-    return result if located.inode is None else [
-        *result, *_find_by_inode(svc, tx, located, located.inode, result)]
+    result += _find_by_inode(svc, tx, located, located.inode, result)
+    if asked.kind == "region":
+        result += renamed_regions.rivals(svc, tx, holder, located)
+    return result
 
 
 def _find_by_inode(svc: Service, tx: Tx, located: Located, inode: str,

@@ -1,5 +1,4 @@
-"""Which parts of a file differ from an earlier content. It is used for files that are held in
-parts.
+"""How a file differs from an earlier content: as a text, and in which parts of it.
 
 The answer comes from what was looked at. It says nothing about who wrote the parts.
 """
@@ -8,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from coordinator.files.content import unified
 from coordinator.kernel.core import Service
-from coordinator.looking.facts import Between
+from coordinator.looking.facts import Between, Bytes
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Resource, resource
@@ -38,3 +38,18 @@ def since(svc: Service, tx: Tx, path: str, before: str | None) -> list[Resource]
         return None
     return None if names is None else [
         resource(f"{path}::{name}", "region", fold_case=svc.fold_case) for name in names]
+
+
+#: A longer difference (characters) is cut, and the agent is told to read the file again.
+DIFF_CHARS_MAX = 6_000
+#: Regions that one sentence names.
+REGIONS_TOLD = 8
+
+
+def make_difference(tx: Tx, name: str, before: str | None, now: Bytes) -> str | None:
+    """The change of a file as a unified diff; None if the bytes are not kept or it is long."""
+    old, new = tx.blob(before), now.data if now.data is not None else tx.blob(now.hash)
+    if (before is not None and old is None) or (now.hash is not None and new is None):
+        return None
+    text = unified(name, old, new)
+    return text if text and len(text) <= DIFF_CHARS_MAX else None

@@ -176,7 +176,8 @@ def keep_choice(deadlock: Deadlock | None, agent: str) -> str | None:
 def look_for_deadlock(svc: Service, tx: Tx, agent: str) -> None:
     """Tell the victim of a deadlock by a notice, after `agent` was granted something or has asked a
     holder. A grant may close a deadlock, too."""
-    tell_recipient(svc, tx, find_queued_deadlock(svc, tx, agent), "", None)
+    if tx.present().waiters:
+        tell_recipient(svc, tx, find_queued_deadlock(svc, tx, agent), "", None)
 
 
 def find_queued_deadlock(svc: Service, tx: Tx, agent: str) -> Deadlock | None:

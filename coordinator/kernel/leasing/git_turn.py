@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from coordinator.kernel.core import Service
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Service, family
 from coordinator.rules import leases as rule
 from coordinator.rules.globs import overlaps
 from coordinator.store.ledger import Tx

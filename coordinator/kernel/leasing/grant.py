@@ -16,8 +16,8 @@ from coordinator.kernel.core import Service, listed, ms
 from coordinator.kernel.leasing import deadlocks, pending_unlocks
 from coordinator.kernel.leasing.blockers import Blockers, below
 from coordinator.kernel.leasing.located import Wanted, own_key
-from coordinator.kernel.leasing.name_warnings import warn_of_name
 from coordinator.kernel.leasing.other_names import with_other_names
+from coordinator.kernel.leasing.typed_names import warn_of_name
 from coordinator.looking.facts import Bytes
 from coordinator.rules import leases as rule
 from coordinator.store import events as ev
@@ -30,6 +30,8 @@ from coordinator.words.refusals import Code, Refusal
 from coordinator.words.resource_names import Located, Resource, path_of, region_of
 from coordinator.words.texts import figures
 
+#: What a lease begins with: a content's name, or the names of all contents, by path.
+_Beginning = tuple[str | None, list[tuple[str, str]] | None]
 #: For a lease whose start nobody looked at: everything seen is later.
 EARLIER = ""
 
@@ -55,7 +57,7 @@ class Agreed(NamedTuple):
     baselines: list[tuple[str, str]] | None
 
 
-class Terms(NamedTuple):
+class Terms(msgspec.Struct, frozen=True, gc=False):
     """The terms of a grant.
 
     Attributes:
@@ -82,8 +84,18 @@ def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers:
     The caller has asked `check_looked` before it recorded anything.
     """
     assert blockers.looked, "nothing is granted that was not looked at"
-    granting = _Granting(svc, tx, holder, wanted, blockers, terms)
-    leases = [granting.give(located, mode) for located, mode in wanted]
+    expires = tx.later(terms.first_ttl_ms or terms.ttl_ms)
+    max_until = tx.later(max(terms.ttl_ms, ms(svc.settings.leases.max_hold_s)))
+    if terms.no_longer_than is not None or blockers.no_longer_than is not None:
+        for bound in filter(None, (terms.no_longer_than, blockers.no_longer_than)):
+            expires, max_until = min(expires, bound), min(max_until, bound)
+    copies = bool(blockers.elsewhere) or (len(wanted) > 1 and len(
+        {located.resource.scope for located, _ in wanted}) < len(wanted))
+    granting = _Granting(svc, tx, holder, blockers, terms, expires, max_until, copies)
+    leases, of_names = [], list[str]()
+    for located, mode in wanted:
+        leases.append(granting.give(located, mode))
+        of_names += warn_of_name(svc, located)
     warnings = [
         f"{path} holds partial work under review {review}; see `coord review show {review}`."
         for review, path, _ in dict.fromkeys(blockers.reviews)
@@ -93,59 +105,57 @@ def grant(svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted], blockers:
             f"{listed(granting.unkept)} cannot be kept as now (over review.kept_bytes_max, or not "
             "readable): coord could not bring that back after a change."
         )
-    for located, _ in wanted:
-        warnings += warn_of_name(svc, located)
+    warnings += of_names
     deadlocks.look_for_deadlock(svc, tx, holder)
     acquisition = granting.acquisition or leases[0].acquisition_id  # all of it was held already
     return rq.Acquired(acquisition_id=acquisition, leases=leases, warnings=warnings)
 
 
-class _Granting:
-    """One set that is being granted."""
+class _Granting(msgspec.Struct):
+    """One set that is being granted. `copies`: two of the leases, or one and an older one, are on
+    copies of one file."""
 
-    __slots__ = ("acquisition", "blockers", "copies", "expires", "had", "holder", "max_until",
-                 "svc", "terms", "tx", "unkept")
-
-    def __init__(self, svc: Service, tx: Tx, holder: str, wanted: Sequence[Wanted],
-                 blockers: Blockers, terms: Terms) -> None:
-        self.svc, self.tx, self.holder = svc, tx, holder
-        self.blockers, self.terms = blockers, terms
-        self.acquisition = ""
-        self.unkept: list[str] = []
-        self.expires = tx.later(terms.first_ttl_ms or terms.ttl_ms)
-        self.max_until = tx.later(max(terms.ttl_ms, ms(svc.settings.leases.max_hold_s)))
-        if terms.no_longer_than is not None or blockers.no_longer_than is not None:
-            for bound in filter(None, (terms.no_longer_than, blockers.no_longer_than)):
-                self.expires = min(self.expires, bound)
-                self.max_until = min(self.max_until, bound)
-        #: Whether two of the leases, or one and an older one, are on copies of one file.
-        self.copies = bool(blockers.elsewhere) or (len(wanted) > 1 and len(
-            {located.resource.scope for located, _ in wanted}) < len(wanted))
-        #: What its own leases by an agreement began with, by fencing token.
-        self.had = {own.fencing_token: baselines(tx, own) for own in blockers.own.values()
-                    if own.agreed_as is not None} if blockers.own else {}
+    svc: Service
+    tx: Tx
+    holder: str
+    blockers: Blockers
+    terms: Terms
+    expires: str
+    max_until: str
+    copies: bool
+    acquisition: str = ""
+    unkept: list[str] = []
 
     def give(self, located: Located, mode: str) -> rq.Lease:
         """The lease on one of them: the one that the holder has, or a new one."""
         asked, tx, terms = located.resource, self.tx, self.terms
         own = self.blockers.own.get(own_key(asked)) if self.blockers.own else None
-        is_live = own is not None and own.expires_at > tx.now
-        if own is not None and is_live:
-            if self._is_enough(own, mode):
-                return _again(self.svc, tx, own, terms.first_ttl_ms or terms.ttl_ms,
+        replaced = own if own is not None and own.expires_at > tx.now else None
+        beginning: _Beginning | None = None
+        if replaced is not None:
+            if self._is_enough(replaced, mode):
+                return _again(self.svc, tx, replaced, terms.first_ttl_ms or terms.ttl_ms,
                               terms.purpose)
+            if replaced.agreed_as is not None:
+                beginning = replaced.content_hash, baselines(tx, replaced)
             tx.record(
                 ev.LeaseReleased(
-                    fencing_token=own.fencing_token, resource=own.file_path, scope=own.scope,
-                    agent=self.holder, lease_kind=own.kind,
+                    fencing_token=replaced.fencing_token, resource=replaced.file_path,
+                    scope=replaced.scope, agent=self.holder, lease_kind=replaced.kind,
                 )
             )
         event = self._make_event(located, mode, own)
-        self._set_beginning(event, located, own if is_live else None)
+        if replaced is not None and beginning is not None and (
+                terms.agreed is None and terms.before is None):
+            # It had written there already: that is judged from where it began.
+            event.content_hash, event.baselines = beginning
+            event.goes_with, event.began_at = replaced.goes_with, replaced.began
+        else:
+            self._set_beginning(event, located)
         tx.record(event)
         lease = self._make_lease(event, located)
-        if own is not None and is_live and own.agreed_as is None:
-            lease.replaces = rq.Replaced(own.fencing_token, own.locked_at)
+        if replaced is not None and replaced.agreed_as is None:
+            lease.replaces = rq.Replaced(replaced.fencing_token, replaced.locked_at)
         return lease
 
     def _is_enough(self, own: LeaseRow, mode: str) -> bool:
@@ -178,38 +188,34 @@ class _Granting:
             event.slot = free_slot(tx, self.holder, asked, mode, located.worktree, event.purpose)
         return event
 
-    def _set_beginning(self, event: ev.LeaseGranted, located: Located,
-                       own: LeaseRow | None) -> None:
+    def _set_beginning(self, event: ev.LeaseGranted, located: Located) -> None:
         """Set what the holder starts from: the present bytes, or those that an earlier right began
-        with. `own`: a live lease that this one replaces."""
-        agreed, before, asked = self.terms.agreed, self.terms.before, located.resource
-        if agreed is not None:
-            event.agreed_as, event.content_hash, event.baselines = agreed
+        with."""
+        terms = self.terms
+        if terms.agreed is not None:
+            event.agreed_as, event.content_hash, event.baselines = terms.agreed
             event.began_at = EARLIER
-        elif before is not None:
-            event.content_hash, event.baselines = before
+        elif terms.before is not None:
+            event.content_hash, event.baselines = terms.before
             event.began_at = EARLIER
-        elif own is not None and own.agreed_as is not None:
-            # It had written there already: that is judged from where it began.
-            event.content_hash = own.content_hash
-            event.baselines = self.had.get(own.fencing_token)
-            event.goes_with, event.began_at = own.goes_with, own.began
-        elif located.has_content or asked.kind != "file":
+        elif event.lease_kind != "file" or located.has_content:
             event.content_hash, event.baselines, lost = _baseline(self.svc, self.tx, located)
             self.unkept += lost
 
     def _make_lease(self, event: ev.LeaseGranted, located: Located) -> rq.Lease:
-        asked, elsewhere = located.resource, self.blockers.elsewhere
-        return rq.Lease(
-            resource=asked.name, kind=asked.kind, mode=event.mode, locked_by=self.holder,
+        # Fifteen names: see `_make_event`.
+        lease = rq.Lease(
+            resource=event.resource, kind=event.lease_kind, mode=event.mode, locked_by=self.holder,
             locked_at=self.tx.now, expires_at=event.expires_at,
             fencing_token=event.fencing_token, content_hash=event.content_hash,
             acquisition_id=self.acquisition, task=event.task, description=event.description,
             lease_token=self.svc.seal(event.fencing_token), agreed_as=event.agreed_as,
             worktree=located.worktree, purpose=event.purpose,
-            further=bool(elsewhere) and any(
-                (own.scope, own.file_path) == (asked.scope, asked.name) for own in elsewhere),
         )
+        if self.blockers.elsewhere:
+            lease.further = any((own.scope, own.file_path) == (event.scope, event.resource)
+                                for own in self.blockers.elsewhere)
+        return lease
 
 
 def had_already(got: rq.Acquired) -> rq.Acquired:
@@ -307,15 +313,16 @@ def checked_ttl(svc: Service, ttl_s: float | None) -> int:
         Refusal: INVALID.
     """
     limits = svc.settings.leases
-    ttl = limits.ttl_s if ttl_s is None else ttl_s
-    if not 0.001 <= ttl <= limits.ttl_max_s:
+    if ttl_s is None:
+        return ms(limits.ttl_s)
+    if not 0.001 <= ttl_s <= limits.ttl_max_s:
         raise Refusal(
             Code.INVALID,
-            f"A TTL of {figures(ttl)} s is not possible: more than 0, at most "
+            f"A TTL of {figures(ttl_s)} s is not possible: more than 0, at most "
             f"{figures(limits.ttl_max_s)} s (leases.ttl_max_s). Nothing was changed.",
             next="Repeat with a TTL in that range.",
         )
-    return ms(ttl)
+    return ms(ttl_s)
 
 
 def quarantined(blockers: Blockers) -> Refusal:
@@ -478,11 +485,13 @@ def lease_reply(
     row: LeaseRow, *, expires_at: str | None = None, token: str | None = None, again: bool = False
 ) -> rq.Lease:
     """A lease as a reply. Only its holder gets the lease token, with the grant."""
-    return rq.Lease(
+    lease = rq.Lease(
         resource=row.file_path, kind=row.kind, mode=row.mode, locked_by=row.locked_by,
         locked_at=row.locked_at, expires_at=expires_at or row.expires_at,
         fencing_token=row.fencing_token, content_hash=row.content_hash,
         acquisition_id=row.acquisition_id, task=row.task_id, description=row.task_description,
-        lease_token=token, reentrant=again, agreed_as=row.agreed_as, worktree=row.worktree,
-        purpose=row.purpose,
+        lease_token=token, agreed_as=row.agreed_as, worktree=row.worktree, purpose=row.purpose,
     )
+    if again:
+        lease.reentrant = True
+    return lease

@@ -8,9 +8,12 @@ disk was looked at before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import repeat
 from shlex import quote
 from typing import NamedTuple
+
+import msgspec
 
 from coordinator.kernel import answered, tasks
 from coordinator.kernel.core import Actor, Service, check_at_rest, check_wait, ms
@@ -47,7 +50,7 @@ from coordinator.kernel.leasing.named_leases import check_token, chosen, of_toke
 from coordinator.kernel.leasing.other_names import with_other_names
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.kernel.leasing.typed_names import lease_typed
-from coordinator.kernel.use_cases import Steps, WaitForGrant, look_and_write
+from coordinator.kernel.use_cases import Steps, WaitForGrant, Write
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
 from coordinator.rules.agents import is_there
@@ -71,8 +74,8 @@ def needs(req: rq.Acquire) -> list[AnyNeed]:
 
 def acquire_and_wait(svc: Service, req: rq.Acquire) -> Steps:
     """See `requests.Acquire`. A request that may wait is answered when the lease is granted."""
-    value = yield from look_and_write(
-        needs(req), lambda tx, actor: acquire(svc, tx, actor, req), queues=req.wait_s > 0)
+    value = yield Write(lambda tx, actor: acquire(svc, tx, actor, req), last=True,
+                        queues=req.wait_s > 0, needs=needs(req))
     if req.wait_s <= 0 or not isinstance(value, Refusal) or value.code not in HELD:
         return value
     place = value.facts.get("acquisition_id")
@@ -92,14 +95,16 @@ def acquire(svc: Service, tx: Tx, actor: Actor, req: rq.Acquire) -> rq.Acquired 
                 f"mode for that. Nothing was leased.",
                 next=f"`coord lock {quote(name)} --mode shared --agent {req.agent}`")
     located = with_links(tx, locate(svc, tx, req.resources, req.cwd))
-    check_count(svc, len(located))  # (a link may lead through many)
+    if len(located) > 1:  # (a link may lead through many)
+        check_count(svc, len(located))
     check_known(svc, tx, located, req.agent, req.cwd, new=req.new)
     task_locks.check_known(tx, located)
     agents.check_guarded(svc, tx, req.agent)
-    return acquire_located(svc, tx, actor, req, located, How(reentrant=req.reentrant))
+    return acquire_located(svc, tx, actor, req, located,
+                           PLAINLY if req.reentrant else UNLESS_HELD)
 
 
-class How(NamedTuple):
+class How(msgspec.Struct, frozen=True, gc=False):
     """How something is asked for, beside what the request says.
 
     Attributes:
@@ -118,6 +123,7 @@ class How(NamedTuple):
 
 
 PLAINLY = How()
+UNLESS_HELD = How(reentrant=False)
 
 
 def acquire_located(
@@ -125,39 +131,37 @@ def acquire_located(
     how: How = PLAINLY,
 ) -> rq.Acquired | Refusal:
     """`acquire` where what the request's resources mean is known already."""
-    ttl_ms = checked_ttl(svc, req.ttl_s)
-    check_wait(svc, req.wait_s)
-    if not -1000 <= req.priority <= 1000:
-        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    ttl_ms = _check_terms(svc, req)
     task = tasks.named(tx, req.task)
     row = agents.may_act(tx, actor, req.agent)
-    wanted = [(located_resource, req.mode) for located_resource in located]
+    wanted = list(zip(located, repeat(req.mode)))
     before = (
         waiting_line.same_again(tx, req.agent, located, req.mode) if tx.present().waiters else None
     )
-    asking, purpose = _stand_as_before(tx, req, before, how)
+    asking = (Asking(req.priority, tx.now, lent=how.lent, purpose=how.purpose) if before is None
+              else _stand_as_before(req, before, how))
     blockers = find_blockers(svc, tx, req.agent, wanted, asking)
-    stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
-    if not how.reentrant:
+    if blockers.own and not how.reentrant:
         had_by_another(blockers, located, req)
     if blockers.blocked:
+        stands = req.retry and not (req.passing and not is_there(row, tx.now_ms))
         return _queue(svc, tx, req, located, _Blocked(
-            blockers, before, stands, ttl_ms, task, purpose, row, how.waits))
+            blockers, before, stands, ttl_ms, task, asking.purpose, row, how.waits))
     check_looked(svc, tx, wanted, blockers)
-    beside = other_trees.look(svc, tx, req.agent, purpose, wanted, blockers, how.lent)
+    beside = other_trees.look(svc, tx, req.agent, asking.purpose, wanted, blockers, how.lent)
     agents.noted(tx, req.agent, row)
     if blockers.closed:
         return quarantined(blockers)
     if before is not None:
         waiting_line.asked_again(tx, before, False, bool(before.held))
-    for lease in how.lent:
-        lend(tx, lease, req.agent)
     if how.lent:
+        for lease in how.lent:
+            lend(tx, lease, req.agent)
         blockers = find_blockers(svc, tx, req.agent, wanted, Asking(
-            req.priority, asking.asked_at, purpose=purpose))
+            req.priority, asking.asked_at, purpose=asking.purpose))
         blockers.looked = True
     granted = grant(svc, tx, req.agent, wanted, blockers, Terms(
-        ttl_ms, task, req.description, purpose, before=how.held_before))
+        ttl_ms, task, req.description, asking.purpose, before=how.held_before))
     if beside is not None:
         other_trees.tell(svc, tx, req.agent, granted, blockers, beside)
     if before is not None and before.held:  # a request that is held open hears of it, too
@@ -165,15 +169,24 @@ def acquire_located(
     return granted
 
 
-def _stand_as_before(tx: Tx, req: rq.Acquire, before: WaiterRow | None,
-                     how: How) -> tuple[Asking, str]:
-    """The agent's former place in the queue, and the purpose of the new one. What an agent asked
-    for itself stays asked for."""
-    if before is None:
-        return Asking(req.priority, tx.now, None, lent=how.lent, purpose=how.purpose), how.purpose
+def _check_terms(svc: Service, req: rq.Acquire) -> int:
+    """Check how long and how urgently something is asked for. Returns the TTL in ms.
+
+    Raises:
+        Refusal: INVALID.
+    """
+    if req.wait_s:
+        check_wait(svc, req.wait_s)
+    if not -1000 <= req.priority <= 1000:
+        raise Refusal(Code.INVALID, "`priority` must be between -1000 and 1000.")
+    return checked_ttl(svc, req.ttl_s)
+
+
+def _stand_as_before(req: rq.Acquire, before: WaiterRow, how: How) -> Asking:
+    """The agent's former place in the queue. What it asked for itself stays asked for."""
     purpose = purposes.ASKED if before.purpose == purposes.ASKED else how.purpose
-    return (Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
-                   purpose=purpose), purpose)
+    return Asking(req.priority, before.asked_at, before.acquisition_id, lent=how.lent,
+                  purpose=purpose)
 
 
 class _Blocked(NamedTuple):
@@ -300,22 +313,33 @@ def release(svc: Service, tx: Tx, actor: Actor, req: rq.Release) -> rq.Released:
     rows = of_token(svc, rows, req.lease_token)
     for row in rows:
         _check_may_release(svc, tx, row, req)
-    named = {row.fencing_token for row in rows}
-    rows = with_other_names(svc, tx, rows)
+    kept = {row.fencing_token for row in rows} if req.keep_shared else ()
+    present = tx.present()
+    if present.renamed:
+        rows = with_other_names(svc, tx, rows)
     if svc.landing:
         check_at_rest(svc, [row.task_id for row in rows])
     flagged = _flag_forced(svc, tx, rows, req) if req.force else {}
-    of_tasks = {row.scope for row in rows if row.task_id is not None}
+    goes_on = _list_untasked(rows) if present.claims else ()
     released = []
     for row in rows:
-        if req.keep_shared and row.fencing_token in named:
-            released.append(lease_reply(row) if row.mode == "shared" else
-                            make_shared(svc, tx, row, baselines(tx, row)))
-            continue
-        _end_released(tx, row, req, of_tasks, flagged)
-        released.append(lease_reply(row))
+        released.append(
+            _keep_shared(svc, tx, row) if row.fencing_token in kept
+            else _end_released(tx, row, req, flagged, row.scope in goes_on))
     return rq.Released(released=released, reviews=[
         name for review in flagged.values() for name in (review.review, *review.others)])
+
+
+def _list_untasked(rows: Sequence[LeaseRow]) -> set[str]:
+    """The scopes of leases that no task takes with it: one of its holder may need them still."""
+    return {row.scope for row in rows if row.task_id is None} - {
+        row.scope for row in rows if row.task_id is not None}
+
+
+def _keep_shared(svc: Service, tx: Tx, row: LeaseRow) -> rq.Lease:
+    """Its holder goes on reading."""
+    return (lease_reply(row) if row.mode == "shared"
+            else make_shared(svc, tx, row, baselines(tx, row)))
 
 
 def _check_force(actor: Actor, req: rq.Release) -> None:
@@ -329,19 +353,19 @@ def _check_force(actor: Actor, req: rq.Release) -> None:
             field="keep_shared")
 
 
-def _end_released(tx: Tx, row: LeaseRow, req: rq.Release, of_tasks: Collection[str],
-                  flagged: Mapping[str, partial_work.Flagged]) -> None:
-    """End one lease. If another agent ends it, the holder is told. If the holder ends it, a wider
-    lease of its own continues with what was known. `of_tasks`: scopes that tasks release with it.
-    """
+def _end_released(tx: Tx, row: LeaseRow, req: rq.Release,
+                  flagged: Mapping[str, partial_work.Flagged], goes_on: bool) -> rq.Lease:
+    """End one lease. If another agent ends it, the holder is told. If the holder ends it, a task
+    of its own that needs the same `goes_on` with what was known."""
     # `--force` under the holder's name means that a person acts.
     by = req.agent if row.locked_by != req.agent else agents.HUMAN if req.force else None
-    had = baselines(tx, row) if row.task_id is None else None
+    had = baselines(tx, row) if goes_on else None
     end(tx, row, by=by)
     if by is not None:
         _tell_overridden(tx, row, by, flagged.get(row.locked_by))
-    elif row.task_id is None and row.scope not in of_tasks:
+    elif goes_on:
         take_over(tx, row, had)
+    return lease_reply(row)
 
 
 def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> None:
@@ -364,7 +388,8 @@ def _check_may_release(svc: Service, tx: Tx, row: LeaseRow, req: rq.Release) -> 
             f"--agent {row.locked_by} --force` as a person.",
             holder=row.locked_by, resource=row.file_path,
         )
-    check_token(svc, row, req.lease_token)
+    if req.lease_token is not None:
+        check_token(svc, row, req.lease_token)
     if row.locked_by == req.agent and row.expires_at <= tx.now and not req.force:
         raise stale(row.file_path)
 

@@ -27,8 +27,10 @@ def with_links(view: View, located: Sequence[Located]) -> list[Located]:
     Raises:
         Unready: they were not looked at yet.
     """
-    needs = {path: Place(path, None, True, "itself") for located_resource in located for path
-             in located_resource.through}
+    needs: dict[str, Place] = {}
+    for place in located:
+        for path in place.through:
+            needs[path] = Place(path, None, True, "itself")
     if not needs:
         return list(located)
     view.looked.require([*needs.values(), *map(Content, needs)])
@@ -102,7 +104,7 @@ def taken_with(svc: Service, tx: Tx, rows: Sequence[LeaseRow]) -> list[LeaseRow]
     """
     result: dict[int, LeaseRow] = {}
     for row in rows:
-        if not is_link(row.content_hash or ""):
+        if row.content_hash is None or not is_link(row.content_hash):
             continue
         held = tx.each(LeaseRow, "leases_of_holder", row.locked_by)
         places = {svc.where(lease.worktree, lease.file_path.rstrip("/")): lease for lease in held

@@ -67,9 +67,11 @@ def check_token(svc: Service, row: LeaseRow, given: str | None) -> None:
 def of_token(svc: Service, rows: list[LeaseRow], given: str | None) -> list[LeaseRow]:
     """Of the leases of one name on its copies in several working trees, the one with the given
     lease token; all of them if none has it."""
+    if given is None:
+        return rows
     own = {(row.scope, row.locked_by) for row in rows if given == svc.seal(row.fencing_token)}
     return [row for row in rows if given == svc.seal(row.fencing_token)
-            or (row.scope, row.locked_by) not in own] if given is not None and own else rows
+            or (row.scope, row.locked_by) not in own] if own else rows
 
 
 def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
@@ -98,7 +100,10 @@ def chosen(svc: Service, tx: Tx, req: rq.Release | rq.Renew,
 
 def _add_taken(svc: Service, tx: Tx, rows: list[LeaseRow]) -> list[LeaseRow]:
     """These leases and those that were taken with them, each once."""
-    return list({row.fencing_token: row for row in (*rows, *taken_with(svc, tx, rows))}.values())
+    taken = taken_with(svc, tx, rows)
+    if len(rows) == 1 and not taken:
+        return rows
+    return list({row.fencing_token: row for row in (*rows, *taken)}.values())
 
 
 def _of_acquisition(svc: Service, tx: Tx, acquisition: str, *, renews: bool) -> list[LeaseRow]:
@@ -198,11 +203,12 @@ def _named_so(
         scope = scope_of(text, svc.tree.fold_case)
         if scope is None:
             return None
-        own = [row for row in tx.each(LeaseRow, "leases_at_scope", scope)
-               if row.locked_by == agent and row.file_path == text]
-        if not own:
+        before = len(leases)
+        for row in tx.each(LeaseRow, "leases_at_scope", scope):
+            if row.locked_by == agent and row.file_path == text:
+                leases.append(row)
+        if len(leases) == before:
             return None
-        leases += own
     return _add_taken(svc, tx, leases)
 
 

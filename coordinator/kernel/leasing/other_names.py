@@ -16,17 +16,17 @@ from coordinator.store.rows import LeaseRow
 from coordinator.words.resource_names import Kind, Resource, resource
 
 
-def with_other_names(svc: Service, tx: View, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
+def with_other_names(svc: Service, view: View, rows: Sequence[LeaseRow]) -> list[LeaseRow]:
     """These leases, and what their holders have beside them because something was renamed: under
     its new names, and under the first one of what is here under a new one."""
-    made = tx.each(LeaseRow, "leases_renamed")
-    if not made:
+    if not view.present().renamed:
         return list(rows)
+    made = view.each(LeaseRow, "leases_renamed")
     result = {row.fencing_token: row for row in rows}
     for row in rows:
         if row.goes_with is None:
             continue
-        for first in tx.each(LeaseRow, "leases_at_scope", made_for(svc, row).scope):
+        for first in view.each(LeaseRow, "leases_at_scope", made_for(svc, row).scope):
             if first.locked_by == row.locked_by and first.kind != "key":
                 result.setdefault(first.fencing_token, first)
     for row in [row for row in result.values() if row.kind != "key"]:

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import groupby
 from typing import NamedTuple
 
-from coordinator.kernel.core import Service, listed
+from coordinator.kernel.core import Service, listed, owner
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing.blockers import Blockers
 from coordinator.kernel.leasing.located import Wanted, own_key
 from coordinator.looking.working_trees import Change

@@ -57,7 +57,8 @@ def _where(statement: str, kind: Kind, scope: str) -> tuple[str, tuple[str, ...]
 def near(view: View, shape: type[R], statement: str, asked: Resource) -> list[R]:
     """All of `one_by_one`, read before anything is changed."""
     text, scopes = _where(statement, asked.kind, asked.scope)
-    return [shape(*row) for row in view.cursor.execute(text, scopes)]
+    rows = view.cursor.execute(text, scopes).fetchall()
+    return [shape(*row) for row in rows] if rows else []
 
 
 def holders_of_regions(view: View, name: str, fold_case: bool) -> set[str]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from coordinator.kernel.core import Service, listed
-from coordinator.kernel.leasing import earlier_content, leased_meanwhile
+from coordinator.kernel.leasing import earlier_content, meanwhile
 from coordinator.kernel.repository_files import UNREADABLE
 from coordinator.looking.facts import AnyNeed, Below, Bytes, Content, Place, Rewound
 from coordinator.rules import leases as rule
@@ -347,7 +347,7 @@ def _with_what_was(svc: Service, tx: Tx, files: dict[Rewound, list[LeaseRow]]
             last = max(rows, key=lambda row: row.fencing_token)
             rewound = msgspec.structs.replace(
                 rewound, wholes=earlier_content.wholes_of(tx, rows),
-                others=leased_meanwhile.by_others(svc, tx, rows) if _is_one_gone(tx, rewound)
+                others=meanwhile.leased_by_others(svc, tx, rows) if _is_one_gone(tx, rewound)
                 else None)
             seen = (tx.first(VersionRow, "version_get", path_of(last))
                     if last.worktree is None else None)

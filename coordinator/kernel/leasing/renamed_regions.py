@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from coordinator.kernel.core import Service
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Service, family
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import LeaseRow

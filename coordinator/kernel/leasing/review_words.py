@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from coordinator.kernel.core import Service, listed, ms
-from coordinator.kernel.leasing import partial_work, written_meanwhile
+from coordinator.kernel.leasing import meanwhile, partial_work
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev
@@ -76,7 +76,7 @@ def _of_others_writes(tx: Tx, rows: Sequence[LeaseRow], files: Sequence[ev.Flagg
     last = {file.path: version.seen_at for file in files if file.path in held
             if (version := _find_nobodys(tx, file)) is not None}
     held = {path: leases for path, leases in held.items() if leases}
-    among = written_meanwhile.by_nobody(tx, {path: _find_begin(leases)
+    among = meanwhile.written_by_nobody(tx, {path: _find_begin(leases)
                                              for path, leases in held.items()})
     # Work from before it had the whole file is beside the parts that it had.
     in_parts = {path for path, leases in held.items()

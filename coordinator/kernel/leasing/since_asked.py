@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coordinator.kernel.core import listed
-from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
+from coordinator.kernel.leasing.changed_parts import REGIONS_TOLD, make_difference
 from coordinator.kernel.leasing.located import Wanted
 from coordinator.looking.facts import AnyNeed, Between, Content
 from coordinator.store.ledger import Tx

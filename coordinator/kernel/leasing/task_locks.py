@@ -16,7 +16,7 @@ from coordinator.kernel.holders import notices
 from coordinator.kernel.leasing.grant import end, hand_over
 from coordinator.kernel.leasing.located import Wanted
 from coordinator.kernel.leasing.overlapping import leases_near
-from coordinator.kernel.leasing.task_claims import NO_TOKEN, task_of
+from coordinator.kernel.tasks import NO_TOKEN, task_of
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.store import events as ev

@@ -7,15 +7,17 @@ prefix `:/` itself (`resource_names.from_root`), for rooms without the kernel.
 from __future__ import annotations
 
 import posixpath
+import re
 import shlex
 from collections.abc import Sequence
 from functools import lru_cache
 
+from coordinator.files import separate_folders
 from coordinator.kernel.core import Service
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import resource_names
-from coordinator.words.resource_names import FROM_ROOT, WHOLE, Resource, from_root
+from coordinator.words.resource_names import FROM_ROOT, WHOLE, Located, Resource, from_root
 
 
 def hint_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
@@ -73,7 +75,9 @@ def to_root_relative(start: str, text: str) -> str:
     """Return a name typed in the directory `start` below the root, relative to the root."""
     if text.startswith(FROM_ROOT):
         return text.removeprefix(FROM_ROOT) or WHOLE
-    kind = resource_names.kind_of(text) if start and not text.startswith("/") else "key"
+    if not start or text.startswith("/"):
+        return text
+    kind = resource_names.kind_of(text)
     if kind == "region":
         path, _, name = text.rpartition("::")
         return f"{posixpath.normpath(start + path)}::{name}"
@@ -90,3 +94,37 @@ def scope_of(text: str, fold_case: bool) -> str | None:
     if kind not in ("file", "dir", "region"):
         return None
     return resource_names.resource(text, kind, fold_case=fold_case).scope
+
+
+#: The forms of a character class and of a shell's braces.
+_CLASS = re.compile(r"\[[!^]?(?:\w-\w)+\]")
+_BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
+
+
+def warn_of_name(svc: Service, located: Located) -> list[str]:
+    """Warn of meanings that a leased name does not have, though it looks so."""
+    name, warnings = located.resource.name, []
+    if "[" in name and not located.there and located.resource.kind in ("file", "dir") and (
+            _CLASS.search(name)):
+        warnings.append(
+            f"In {name} the brackets stand for themselves; nothing was found that is called so. "
+            "They are a class only beside `*` or `?` in the same part of a path.")
+    if "{" in name and _is_braced(located):
+        warnings.append(
+            f"In {name} the braces stand for themselves; nothing was found that is called so. "
+            "Name each file or pattern by itself.")
+    if svc.tree.apart:
+        warnings += [
+            f"{name} does not cover {folder}: that folder has a coordinator of its own."
+            for folder in separate_folders.not_covered(svc.tree.apart, located.resource)
+        ]
+    return warnings
+
+
+def _is_braced(located: Located) -> bool:
+    """Whether somebody who wrote this name may have meant several, as a shell's braces do."""
+    resource = located.resource
+    if resource.kind == "glob":
+        return _BRACES.search(resource.name) is not None
+    return (not located.there and resource.kind in ("file", "dir")
+            and _BRACES.search(resource.name) is not None)

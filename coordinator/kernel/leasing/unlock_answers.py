@@ -24,7 +24,7 @@ from coordinator.kernel.leasing import (
 from coordinator.kernel.leasing.grant import end, lease_reply
 from coordinator.kernel.leasing.located import place
 from coordinator.kernel.leasing.other_names import with_other_names
-from coordinator.kernel.leasing.task_claims import task_of
+from coordinator.kernel.tasks import task_of
 from coordinator.rules import leases as rule
 from coordinator.rules.negotiation import no_longer_than
 from coordinator.store import events as ev

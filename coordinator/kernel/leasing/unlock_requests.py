@@ -11,9 +11,8 @@ from shlex import quote
 from sys import intern
 
 from coordinator.kernel import answered, tasks
-from coordinator.kernel.core import Actor, Service, listed, ms, split_page
+from coordinator.kernel.core import Actor, Service, family, listed, ms, split_page
 from coordinator.kernel.holders import agents, notices
-from coordinator.kernel.holders.families import family
 from coordinator.kernel.leasing import (
     deadlocks,
     pending_unlocks,

@@ -117,9 +117,8 @@ def asked_again(tx: Tx, waiter: WaiterRow, stays: bool, joins: bool) -> str | No
 
 def wake(svc: Service, tx: Tx) -> None:
     """Note who waits near what this job has freed, the best first: each is to be served."""
-    if tx.freed:
-        tx.effects.offers = True
-    if tx.freed and tx.present().waiters:
+    tx.effects.offers = True
+    if tx.present().waiters:
         # A waiter for another region of a file may wait for the new name of a renamed region.
         names = {row.acquisition_id for name, kind, scope in dict.fromkeys(tx.freed)
                  for row in near(tx, NearWaiter, "waiters_near", rule.as_resource(

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from coordinator.kernel import repository_files, tasks
-from coordinator.kernel.core import Actor, Service, listed
+from coordinator.kernel.core import Actor, Service, listed, owner
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import leases
 from coordinator.kernel.leasing.blockers import Asking, find_blockers
 from coordinator.kernel.leasing.grant import Before

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.kernel.holders.families import owner
+from coordinator.kernel.core import owner
 from coordinator.rules.commands import may_mean
 from coordinator.store.ledger import View
 from coordinator.store.rows import AgentRow

@@ -12,19 +12,21 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+import msgspec
+
 from coordinator.kernel import repository_files
-from coordinator.kernel.core import Service
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Service, family
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Parts, Place, Proposed
 from coordinator.meaning.outcomes import Outcome
+from coordinator.regions.languages import language_of
+from coordinator.rules import globs
 from coordinator.rules.edits import candidate
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
-from coordinator.slices.guard.divided_files import may_be_divided, region_place
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Refusal
-from coordinator.words.resource_names import Located
+from coordinator.words.resource_names import Located, resource
 
 #: How long an agent waits for a judgement of its edit (seconds).
 SECONDS_MAX = 2.0
@@ -156,3 +158,23 @@ def _has(tx: Tx, agent: str, wanted: Located) -> bool:
                     row.scope)) and overlaps(wanted.resource, held)):
             return True
     return False
+
+
+def may_be_divided(svc: Service, located: Located) -> bool:
+    """Whether a file may be leased by region. A file with several links, a file in a working tree
+    that no launch made, and whatever the policy names are leased whole."""
+    name = located.resource.name
+    if (located.worktree is not None and not svc.is_launched_worktree(located.worktree)) or (
+            located.links != 1 or located.inode is None or language_of(name) is None):
+        return False
+    chosen = "region"
+    for pattern, by in svc.settings.leases.granularity.items():
+        if globs.matches(pattern, name, fold_case=svc.fold_case):
+            chosen = by
+    return chosen == "region"
+
+
+def region_place(svc: Service, located: Located, name: str) -> Located:
+    """A region of a file, by its name there."""
+    made = resource(f"{located.resource.name}::{name}", "region", fold_case=svc.fold_case)
+    return msgspec.structs.replace(located, resource=made)

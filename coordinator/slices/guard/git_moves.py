@@ -10,9 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from coordinator.kernel.core import listed
+from coordinator.kernel.core import family, listed, owner
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import family, owner
 from coordinator.kernel.leasing.git_turn import HELD_MAX, is_turn
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource

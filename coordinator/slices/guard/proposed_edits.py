@@ -12,8 +12,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from coordinator.dialects.decode import HookCall
-from coordinator.kernel.core import Actor, Service, listed
-from coordinator.kernel.holders.families import family
+from coordinator.kernel.core import Actor, Service, family, listed
 from coordinator.kernel.leasing import agreements
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import AnyNeed, Content, Parts, Proposed
@@ -22,7 +21,7 @@ from coordinator.rules.edits import Edit
 from coordinator.rules.globs import overlaps
 from coordinator.rules.leases import as_resource
 from coordinator.slices.guard import broken_callers, write_windows
-from coordinator.slices.guard.divided_files import may_be_divided, region_place
+from coordinator.slices.guard.broken_callers import may_be_divided, region_place
 from coordinator.store.ledger import Tx
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import Located

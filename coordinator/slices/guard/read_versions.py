@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coordinator.kernel.holders.families import owner
+from coordinator.kernel.core import owner
 from coordinator.kernel.leasing import kept_edits
-from coordinator.kernel.leasing.file_differences import REGIONS_TOLD, make_difference
+from coordinator.kernel.leasing.changed_parts import REGIONS_TOLD, make_difference
 from coordinator.kernel.leasing.kept_edits import KeptEdit
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Between, Bytes, Content, Ignored, Overlaid, Parts

@@ -17,9 +17,8 @@ from typing import Literal, NamedTuple
 from coordinator.dialects.decode import HookCall
 from coordinator.files.content import DIRECTORY, SPECIAL
 from coordinator.kernel import branches
-from coordinator.kernel.core import Service, listed
+from coordinator.kernel.core import Service, family, listed, owner
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import family, owner
 from coordinator.kernel.leasing import agreements, changed_parts, partial_work
 from coordinator.kernel.leasing.overlapping import holders_of_regions, leases_near
 from coordinator.looking.facts import AnyNeed, Bytes, Content, Ignored, Place, Whole

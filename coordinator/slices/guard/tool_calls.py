@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 from coordinator.dialects.decode import HookCall
 from coordinator.kernel import strategies, tasks
-from coordinator.kernel.core import Actor, Service
+from coordinator.kernel.core import Actor, Service, owner
 from coordinator.kernel.holders import notice_delivery, sessions
-from coordinator.kernel.holders.families import owner
 from coordinator.kernel.leasing import agreements, grant, kept_edits, leases
 from coordinator.kernel.leasing.waiting_line import same_again
 from coordinator.looking.facts import AnyNeed, Content, Place, Whole
@@ -23,6 +22,7 @@ from coordinator.rules.commands import commits, words
 from coordinator.slices.guard import (
     broken_callers,
     git_turns,
+    optimistic_writes,
     proposed_edits,
     read_versions,
     shell_commands,
@@ -319,7 +319,7 @@ def _after(svc: Service, tx: Tx, heard: HookCall, heeded: Heeded,
     if call is None:
         return
     if call.kind in ("write", "shell"):
-        sub_agents.end_write_leases(svc, tx, heeded.holder)
+        optimistic_writes.end_write_leases(svc, tx, heeded.holder)
     if call.kind in ("write", "read"):
         located, _ = located_in(tx, _places(heard))
         written = call.kind == "write"
@@ -431,7 +431,7 @@ def take(
     write = read_versions.Write(located, since, agreed=agreed, by_command=by_command)
     stale = _check_versions(tx, agent, heeded, write, asked)
     if stale is not None and isinstance(answer, rq.Acquired):
-        return sub_agents.count_lost_write(svc, tx, agent, located, answer, stale)
+        return optimistic_writes.count_lost_write(svc, tx, agent, located, answer, stale)
     return stale
 
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from coordinator.kernel.core import Actor, Service, listed
+from coordinator.kernel.core import Actor, Service, family, listed
 from coordinator.kernel.holders import notices
-from coordinator.kernel.holders.families import family
 from coordinator.kernel.leasing import agreements, grant, leases, partial_work
 from coordinator.kernel.leasing.overlapping import leases_near
 from coordinator.looking.facts import Between, Content, Ignored

@@ -26,7 +26,7 @@ from coordinator.kernel.core import Actor, Service
 from coordinator.kernel.holders import agents, notices
 from coordinator.kernel.leasing import free_windows, grant, redirect
 from coordinator.kernel.leasing.blockers import find_blockers
-from coordinator.kernel.leasing.file_differences import DIFF_CHARS_MAX
+from coordinator.kernel.leasing.changed_parts import DIFF_CHARS_MAX
 from coordinator.kernel.leasing.located import locate
 from coordinator.kernel.leasing.regions import check_known
 from coordinator.kernel.use_cases import Look, OnDisk, Pause, Steps, Worker, Write

@@ -68,8 +68,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
     names = frozenset(req.names)
     blocked_steps = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX)
     due = [row for row in blocked_steps if row.name in names][:LOOKED_AT]
-    row = next((blocked_step for blocked_step in due if not _held(tx, req.agent, blocked_step)),
-               None)
+    row = next((step for step in due if not _held(tx, req.agent, step)), None)
     STEPS.end_late(svc, tx)
     agents.acting(tx, actor, req.agent)
     if row is None:

@@ -14,6 +14,12 @@ _LEASE_DELETE = Q["lease_delete"]
 _READY_OFFER = Q["ready_offer"]
 
 
+def _delete(db: Database, fencing_token: int, kind: str) -> None:
+    db.execute(_LEASE_DELETE, (fencing_token,))
+    if kind in ("dir", "glob", "region"):  # these have baselines; most leases are on files
+        db.execute(Q["baselines_delete"], (fencing_token,))
+
+
 class LeaseGranted(Event, tag="lease_granted"):
     SENTENCE = "{agent} got {resource} ({mode}, token {fencing_token}) until {expires_at}"
 
@@ -125,13 +131,7 @@ class LeaseReleased(Event, tag="lease_released"):
     by: str | None = None  # someone else, by force
 
     def apply(self, db: Database, instant: str) -> None:
-        db.execute(_LEASE_DELETE, (self.fencing_token,))
-        if self.lease_kind in (
-            "dir",
-            "glob",
-            "region",
-        ):  # these have baselines; most leases are on files
-            db.execute(Q["baselines_delete"], (self.fencing_token,))
+        _delete(db, self.fencing_token, self.lease_kind)
 
 
 class LeaseLapsed(Event, tag="lease_lapsed"):
@@ -150,13 +150,7 @@ class LeaseLapsed(Event, tag="lease_lapsed"):
     review: str | None = None
 
     def apply(self, db: Database, instant: str) -> None:
-        db.execute(_LEASE_DELETE, (self.fencing_token,))
-        if self.lease_kind in (
-            "dir",
-            "glob",
-            "region",
-        ):  # these have baselines; most leases are on files
-            db.execute(Q["baselines_delete"], (self.fencing_token,))
+        _delete(db, self.fencing_token, self.lease_kind)
 
 
 class LeasePlaced(Event, tag="lease_placed"):

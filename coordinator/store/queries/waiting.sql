@@ -121,7 +121,7 @@ SELECT count(*) FROM unlock_requests WHERE status = 'pending' AND requested_by =
 
 -- name: presence
 -- Is there anybody in line, any partial work that is not settled, any parked task, any turn of git, any
--- lease on a task, on any key?
+-- lease on a task, on any key, any claimed task, any lease that a rename has made?
 -- (The index is named, for by state this would read every ready task at each request.)
 SELECT EXISTS (SELECT 1 FROM waiters) AS waiters,
        EXISTS (SELECT 1 FROM reviews WHERE state = 'open')
@@ -132,7 +132,9 @@ SELECT EXISTS (SELECT 1 FROM waiters) AS waiters,
        EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/task/' AND scope < 'k/task0')
        OR EXISTS (SELECT 1 FROM waiter_resources WHERE scope >= 'k/task/' AND scope < 'k/task0')
        AS task_locks,
-       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0') AS keys;
+       EXISTS (SELECT 1 FROM file_locks WHERE scope >= 'k/' AND scope < 'k0') AS keys,
+       EXISTS (SELECT 1 FROM tasks WHERE claimed_by IS NOT NULL) AS claims,
+       EXISTS (SELECT 1 FROM file_locks WHERE goes_with IS NOT NULL) AS renamed;
 
 -- name: waiter_scopes_of
 SELECT scope FROM waiter_resources WHERE acquisition_id = ? ORDER BY name;
