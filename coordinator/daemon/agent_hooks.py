@@ -178,10 +178,7 @@ class AgentHooks:
         receipt, heard_ms = _Receipt(self._router, self._on_the_way), self._now_ms()
 
         broken: list[str] = []
-        kept = (heard.moment == "session" and token is None and has_prefix(caller)
-                and self._router.service.settings.hooks.confine)
-        is_command = heard.call is not None and heard.call.kind == "shell"
-        joins = heard.moment == "before" and is_command and has_prefix(caller)
+        kept, asks = self._look_at_prefix(heard, token, caller)
 
         def job(tx: Tx) -> Any:
             service = self._router.service
@@ -189,7 +186,7 @@ class AgentHooks:
             actor = who(tx, token)
             heeded = tool_calls.serve(service, tx, actor, profile, heard, tool_calls.Surroundings(
                 can_add=can_add(table, heard), patience=patience,
-                git_asks=lambda agent: (token is not None or joins) and self._git_asks(agent),
+                git_asks=lambda agent: asks and self._git_asks(agent),
                 git_runs=self.git_runs, broken=broken,
                 on_the_way=self._on_the_way, kept=kept,
                 writing=lambda agent: self._writes(agent, heard), edits=self._edits_now,
@@ -205,10 +202,7 @@ class AgentHooks:
 
         def continue_with(value: Any) -> None:
             if isinstance(value, tool_calls.Heeded):
-                self._note_rest(heard, value)
-            if token is None and caller and isinstance(value, tool_calls.Heeded):
-                self._note_process(profile, heard, value)
-                self._note_command(heard, value, caller)
+                self._note_agent(profile, hook, heard, value)
             if isinstance(value, Refusal):
                 receipt.lost()
                 value = _heed_refusal(profile, heard, value)
@@ -237,6 +231,25 @@ class AgentHooks:
             self._router.engine.submit(job, tool_calls.needs(heard), continue_with)
 
         self.comparison.look_again(heard, submit_job)
+
+    def _look_at_prefix(self, heard: HookCall, token: str | None, caller: int) -> tuple[bool, bool]:
+        """Whether commands of a session that begins will join it, and whether this command runs
+        where git may ask."""
+        is_command = heard.call is not None and heard.call.kind == "shell"
+        is_asked = heard.moment == "session" or (heard.moment == "before" and is_command)
+        if token is not None:
+            return False, is_command
+        joins = is_asked and has_prefix(caller)
+        kept = joins and heard.moment == "session" and self._router.service.settings.hooks.confine
+        return kept, joins and is_command
+
+    def _note_agent(self, profile: str, hook: _Hook, heard: HookCall,
+                    heeded: tool_calls.Heeded) -> None:
+        """Note what a hook call tells of its agent's turn, process and command."""
+        self._note_rest(heard, heeded)
+        if hook.token is None and hook.caller > 0:
+            self._note_process(profile, heard, heeded)
+            self._note_command(heard, heeded, hook.caller)
 
     def _keep_guard(self, profile: str, session: str, answer: Told) -> None:
         """Refuse changed settings of an agent if they take coord's hooks out."""

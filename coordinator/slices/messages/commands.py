@@ -131,15 +131,13 @@ def _count_as_read(reply: rq.MessageList) -> Asking:
 def _show(shell: Shell, reply: rq.MessageList, nothing: str) -> None:
     if not reply.items:
         shell.say(nothing)
-        return
-    now = shell.now_ms
     for message in reply.items:
         about = f"  {message.task}" if message.task else ""
         answers = f"  answers {message.reply_to}" if message.reply_to else ""
         new = "  new" if message.unread else ""
         shell.say(in_line(
-            f"{message.message}  {message.sender} to {message.to}  {ago(message.sent_at, now)}"
-            f"{about}{answers}{new}"
+            f"{message.message}  {message.sender} to {message.to}  "
+            f"{ago(message.sent_at, shell.now_ms)}{about}{answers}{new}"
         ))
         for line in message.text.splitlines():
             for part in wrapped(in_line(line), shell.width, 5):
