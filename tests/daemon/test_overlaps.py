@@ -137,3 +137,13 @@ def test_a_tree_that_is_made_meanwhile_is_seen(repo: Repo) -> None:
     for place in (repo.root, repo.root.parent / "out"):
         put(place, "n.txt", f"{place}\n")
     assert [path for path, *_ in listed(repo)] == ["n.txt"]
+
+
+def test_an_agent_is_not_warned_of_its_own_work_in_another_tree(repo: Repo, trees: dict[str, Path]) -> None:
+    put(trees["main"], "m.py", F)
+    put(trees["in"], "m.py", F2)
+    with repo.client("ann") as ann, repo.client("bob") as bob:
+        names = [client.register() for client in (ann, bob)]
+        ann.call(rq.Acquire(agent=names[0], resources=["m.py"]))
+        assert [len(client.call(rq.Overlaps(unasked=True)).items) for client in (ann, bob)] == [0, 1]
+        assert len(ann.call(rq.Overlaps()).items) == 1, "who asks is told all"

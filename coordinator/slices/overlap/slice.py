@@ -36,10 +36,17 @@ def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> r
     overlaps, cut = split_page(list(some), limit)
     leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
               if row.kind != "key"]
-    return rq.OverlapList(cut=cut, items=[rq.Overlap(
+    items = [rq.Overlap(
         path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
         sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
-        for both in overlaps])
+        for both in overlaps]
+    return rq.OverlapList(cut=cut, items=[
+        item for item in items if not (req.unasked and _is_own(item, actor.agent))])
+
+
+def _is_own(overlap: rq.Overlap, agent: str | None) -> bool:
+    """Whether all that is known to be at work on it is this agent itself."""
+    return {name for side in overlap.sides for name in side.agents} == {agent}
 
 
 def _is_silent(svc: Service, req: rq.Overlaps) -> bool:

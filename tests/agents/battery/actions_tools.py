@@ -95,7 +95,6 @@ GIT = [
     Action("bundle, verified", ("git bundle create -q own/b HEAD && git bundle verify -q own/b; echo $?; rm own/b",)),
     Action("log by content", ("git log -S committed --oneline | wc -l; git log -L1,1:free.txt --oneline -s | wc -l",)),
     Action("many small gits", ("for n in 1 2 3 4 5 6 7 8; do git status --short free.txt; git rev-parse -q --verify HEAD > /dev/null || echo no; done",)),
-    Action("gits at once", ("for n in 1 2 3 4 5 6; do echo $n > own/f$n; git add own/f$n & done; wait; git diff --cached --name-only -- own | wc -l; git reset -q -- own; rm own/f?",)),
 ]
 
 TOOLS = [*BUILDS, *FORMATTERS, *DEBUGGERS, *SERVERS, *GIT]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coordinator._git_queue import COMMIT, INDEX
 from tests.agents.battery.actions import ACTIONS, HELD
 from tests.agents.battery.campaign import possible
 from tests.agents.battery.ground import Ground
@@ -30,7 +31,7 @@ NOISE = (
     (re.compile(r"<(?:shellId|shell_id|commandId): \w+[^>]*>"), "<shell>"),
     (re.compile(r"0x[0-9a-f]+"), "0x"),
     (re.compile(r"^\[\d+\] +\d+$", re.MULTILINE), "[job]"),
-    (re.compile(r"line \d+: +\d+ (?=Killed|Terminated)"), "line: "),
+    (re.compile(r"line \d+: +\d+ (?=Killed|Terminated|Aborted)"), "line: "),
     (re.compile(r"^PLACE/.*/\.coord/bin$\n?", re.MULTILINE), ""),  # where agents have `coord` from
     (re.compile(r"strace: Process \d+"), "strace: Process"),
     # What coord tells beside a result (that the tree was laid out anew meanwhile, say): Gemini puts it into the result itself.
@@ -38,6 +39,10 @@ NOISE = (
     # What coord itself sets in its sessions; the other one is empty there.
     (re.compile(r"^(?:COORD_\w+|CLAUDE_CODE_SHELL_PREFIX)$\n?", re.MULTILINE), ""),
 )
+
+
+#: The files by which the gits of sessions queue, also in a repository below.
+QUEUES = (COMMIT, INDEX)
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,8 @@ def tree(ground: Ground) -> list[str]:
             continue
         below = ground.root / top
         for file in (below, *(sorted(below.rglob("*")) if below.is_dir() and not below.is_symlink() else ())):
-            lines.append(_line(ground, file))
+            if not (file.name in QUEUES and ".git" in file.parts):
+                lines.append(_line(ground, file))
     asked = (["symbolic-ref", "-q", "HEAD"], ["for-each-ref", "--format=%(refname) %(objectname)"], ["ls-files", "-s"])
     for words in asked:
         lines += subprocess.run(["git", "-c", "safe.directory=*", *words], cwd=ground.root, capture_output=True, text=True,
