@@ -72,11 +72,13 @@ def main() -> int:
 
 
 def print_help(words: "list[str]") -> bool:
-    """Print the help that is asked for, where it is the same on every machine. Returns whether it
-    was printed."""
+    """Print the help or the version that is asked for, where it is the same on every machine.
+    Returns whether it was printed."""
+    if words in (["--version"], ["-V"]):
+        words = ["--version", "--help"]  # (its page has the line)
     if words[:1] == ["help"] and "-" not in "".join(words):
         words = [*words[1:], "--help"]  # (`help exit-codes` and options are the program's)
-    if not words or words[-1] not in _HELP or 0 < width() < 80:
+    if not words or words[-1] not in _HELP or (0 < width() < 80 and words[0] != "--version"):
         return False
     text = helped(" ".join(words[:-1]))
     say(1, text.encode())

@@ -6,6 +6,8 @@ may have (`commands/words.json`, for completion), and the help of each command
 from __future__ import annotations
 
 import json
+import tomllib
+from pathlib import Path
 from typing import Any
 
 from coordinator.cli.modules import read_group
@@ -53,8 +55,10 @@ def _shorten(text: str) -> str:
 
 
 def make_help() -> str:
-    """The help of each command: form feed, its words, a line each for the rest."""
-    return "".join(f"\f{name}\n{draw_page(name)}" for name in list_names())
+    """The help of each command: form feed, its words, a line each for the rest; and the version."""
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))
+    version = f"\f--version\ncoord {project['project']['version']}\n"
+    return version + "".join(f"\f{name}\n{draw_page(name)}" for name in list_names())
 
 
 #: Files of the package that are made, below its folder.

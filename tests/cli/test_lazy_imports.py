@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -24,11 +25,18 @@ def run(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize("word", ["--version", "-V", "--help"])
+def test_what_is_the_same_everywhere_needs_no_program(word: str) -> None:
+    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "from coordinator._command import run; run()", word], text=True,
+                          capture_output=True, timeout=60, env={**os.environ, "COLUMNS": "80"})
+    assert "coordinator.cli" not in done.stderr and done.stdout.strip(), done
+
+
 @pytest.mark.parametrize(("line", "uses"), [
     # A name that is not ASCII has to be measured; several coordinators (of other tests) are asked at once.
     ("ps", {"rich", "coordinator.words.requests.backlog", "concurrent.futures", "logging"}),
     ("task template", {"json.decoder"}), ("task schema", {"json.decoder", "decimal", "uuid", "platform"}), ("completion bash", set()), ("report", set()), ("logs T-1", set()),
-    ("--version", {"importlib.resources", "tempfile", "urllib.parse"}), ("trust", set()), ("up", set()), ("init", {"subprocess"}),
+    ("trust", set()), ("up", set()), ("init", {"subprocess"}),
     ("doctor", {"subprocess"}), ("agents profiles", {"rich"}), ("regions a.py", set()), ("guard check", {"subprocess"}),
     ("impact a.py", {"subprocess"}), ("nonsense", {"difflib"}),
 ])
