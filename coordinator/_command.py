@@ -75,14 +75,18 @@ def print_help(words: "list[str]") -> bool:
     """Print the help or the version that is asked for, where it is the same on every machine.
     Returns whether it was printed."""
     if words in (["--version"], ["-V"]):
-        words = ["--version", "--help"]  # (its page has the line)
-    if words[:1] == ["help"] and "-" not in "".join(words):
-        words = [*words[1:], "--help"]  # (`help exit-codes` and options are the program's)
-    if not words or words[-1] not in _HELP or (0 < width() < 80 and words[0] != "--version"):
-        return False
-    text = helped(" ".join(words[:-1]))
+        text = helped("--version")
+    else:
+        text = "" if 0 < width() < 80 else helped(asked_page(words))
     say(1, text.encode())
     return bool(text)
+
+
+def asked_page(words: "list[str]") -> str:
+    """The command whose help is asked for; a name of none where none is."""
+    if words[:1] == ["help"] and "-" not in "".join(words):
+        return " ".join(words[1:])  # (`help exit-codes` and options are the program's)
+    return " ".join(words[:-1]) if words and words[-1] in _HELP else "?"
 
 
 def connect(path: str, words: "list[str]") -> socket.socket:
