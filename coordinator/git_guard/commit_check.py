@@ -86,7 +86,8 @@ class CommitCheck:
         request = rq.Overlaps(
             branch=branch, paths=[self._named(path) for path in paths[:PORTION]], unasked=True,
             cwd=None if branch else self._named(paths[0] if paths else ""))
-        with contextlib.suppress(Refusal), self._client() as client:
+        with contextlib.suppress(Refusal), self._client(
+                Committer.of(self._env, self.root)) as client:
             for line in client.call(request).describe():
                 sys.stderr.write(harmless(f"coord: {line}\n"))
 

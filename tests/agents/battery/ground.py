@@ -143,6 +143,7 @@ class Ground(Stand):
         now = _files(git)
         for name in now.keys() - self._git.keys():
             (git / name).unlink()
+        (git / "logs/refs/stash").unlink(missing_ok=True)  # git's list of stashes
         for name, content in self._git.items():
             if now.get(name) != content:
                 (git / name).parent.mkdir(parents=True, exist_ok=True)
