@@ -10,7 +10,7 @@ from coordinator.kernel.core import Actor, Service, split_page
 from coordinator.kernel.hooks import Slice
 from coordinator.kernel.operations import Operation
 from coordinator.kernel.use_cases import read_apart
-from coordinator.looking.working_trees import WorkingTree
+from coordinator.looking.working_trees import Both, WorkingTree
 from coordinator.store.ledger import View
 from coordinator.store.rows import LeaseRow
 from coordinator.words import requests as rq
@@ -34,14 +34,21 @@ def list_overlaps(svc: Service, view: View, actor: Actor, req: rq.Overlaps) -> r
 
     some = islice(svc.trees.find_both(paths, is_asked), limit + 1)
     overlaps, cut = split_page(list(some), limit)
-    leases = [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
-              if row.kind != "key"]
-    items = [rq.Overlap(
-        path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
-        sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
-        for both in overlaps]
+    leases = _list_leases(view)
+    items = [_describe(both, leases) for both in overlaps]
     return rq.OverlapList(cut=cut, items=[
         item for item in items if not (req.unasked and _is_own(item, actor.agent))])
+
+
+def _list_leases(view: View) -> list[LeaseRow]:
+    return [row for row in view.each(LeaseRow, "leases_live", view.now, 0, None, LEASES_MAX)
+            if row.kind != "key"]
+
+
+def _describe(both: Both, leases: list[LeaseRow]) -> rq.Overlap:
+    return rq.Overlap(
+        path=both.path, regions=both.regions, clean=not both.clash, why=both.clash,
+        sides=[_describe_side(tree, both.path, leases) for tree in both.trees])
 
 
 def _is_own(overlap: rq.Overlap, agent: str | None) -> bool:
