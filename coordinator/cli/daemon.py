@@ -40,8 +40,10 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
         already = False
         start(state, http, log_format=log_format)
     health = ask(rq.Health())
-    lacks = bool(already and http is not None and (
-        health.http is None or (http and not health.http.endswith(f":{http}"))))
+    if http is not None and health.http is None:
+        ask(rq.PageOpen(port=http))
+        health = ask(rq.Health())
+    lacks = bool(http and not (health.http or "").endswith(f":{http}"))
     if as_json:
         print_json(health)
     else:
@@ -51,9 +53,7 @@ def up(http: HttpPort = None, log_format: LogForm = None, as_json: AsJson = Fals
         if health.http:
             say(f"HTTP at {health.http}; bearer token in {state.bearer}")
     if lacks:
-        complain("coord: it was started without the HTTP door; `coord down` first."
-                 if health.http is None else
-                 f"coord: its HTTP door is not at port {http}; `coord down` first.")
+        complain(f"coord: its HTTP door is not at port {http}; `coord down` first.")
     return Exit.INCOMPLETE if lacks else Exit.OK
 
 

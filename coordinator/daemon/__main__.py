@@ -8,6 +8,7 @@ import contextlib
 import gc
 import json
 import os
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,9 @@ def serve(root: Path, http_port: int | None = None, *, stays: bool = False,
         log_format: in place of the setting `daemon.log_format`.
     """
     make_room()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):  # each wait of a program is a connection
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sys.setswitchinterval(SWITCH_S)
     gc.disable()  # what is loaded stays: looking for rubbish in it takes a tenth of a start
     from coordinator.daemon.compose import Daemon

@@ -218,9 +218,6 @@ class Daemon:
             if floor > given:
                 self._write(partial(errands.raised, fencing=floor))
 
-    def _git_asks(self, agent: str) -> bool:
-        return not self._unjoined.is_apart(agent) and self.namespaces.git_asks(agent)
-
     def _open_archive(self) -> ArchiveIndex:
         folders = tuple(self.settings.archive.folders)
         try:
@@ -236,7 +233,8 @@ class Daemon:
         self._write(lambda tx: sweep.begin(tx))
         self._write(lambda tx: carrying_out.hold(self.service, tx))  # before anything expires
         guard = AgentHooks(self.router, CoordCommand(self.state.bin), self._processes,
-                           self._git_asks, self._alive.rests, self._unjoined,
+                           lambda agent: not self._unjoined.is_apart(agent)
+                           and self.namespaces.git_asks(agent), self._alive.rests, self._unjoined,
                            partial(intact.unguarded, self.state, Path.home()))
         self._heard = guard.heard
         self._keeping = guard.keeping
@@ -487,6 +485,7 @@ class Daemon:
         return await self.namespaces.join(agent, req)
 
     def _shutdown(self, req: rq.Shutdown) -> rq.Stopping:
+        self._http.forget()
         self._loop.call_later(0.01, self._stop.set)
         return rq.Stopping(pid=os.getpid())
 

@@ -11,6 +11,7 @@ answer checks the token again before each part (`check_still_admitted`).
 from __future__ import annotations
 
 import hmac
+import math
 import re
 from collections.abc import Callable
 from functools import partial
@@ -71,7 +72,13 @@ class HttpAuthentication:
             return  # neither web sockets nor a lifespan are served
         request = Request(scope, receive)
         try:
-            self._check_names(request)
+            self._check_host(request)
+            if (foreign := self._find_foreign_page(request)) is not None:
+                self._counted(foreign)
+                answer = refused(foreign)
+                answer.status_code = 403  # no token would help (MCP wants it so)
+                await answer(scope, receive, send)
+                return
             open_to_all = await self._without_token(request)
             if open_to_all is not None:
                 await open_to_all(scope, receive, send)
@@ -105,8 +112,8 @@ class HttpAuthentication:
         return Response(b'{"status":"ok"}', media_type="application/json",
                         headers={"cache-control": "no-store"})
 
-    def _check_names(self, request: Request) -> None:
-        """Refuse web pages of another origin, and names that resolve to this machine.
+    def _check_host(self, request: Request) -> None:
+        """Refuse names of others that resolve to this machine.
 
         Raises:
             Refusal: UNAUTHORIZED.
@@ -116,10 +123,15 @@ class HttpAuthentication:
         if not re.fullmatch(rf"(127\.0\.0\.1|localhost|\[::1\])(:{self._port()})?", host):
             raise Refusal(Code.UNAUTHORIZED, f"Host {host[:80]!r} is not this machine's own name.",
                           next=f"Ask at {here}; a proxy before it must send that as the host.")
-        origin = request.headers.get("origin")
-        if origin is not None and origin != f"http://{host}":
-            raise Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.",
-                          next=f"Ask by a program, or from a page of {here}.")
+
+    def _find_foreign_page(self, request: Request) -> Refusal | None:
+        """The refusal of a web page of another origin."""
+        origin, host = request.headers.get("origin"), request.headers.get("host", "").lower()
+        if origin in (None, f"http://{host}"):
+            return None
+        return Refusal(Code.UNAUTHORIZED, "Web pages of other origins are not served.",
+                       next="Ask by a program, or from a page of "
+                       f"http://127.0.0.1:{self._port()}.")
 
     def _admit(self, request: Request) -> str | None:
         """The agent's token, or None for the operator.
@@ -166,7 +178,10 @@ def check_still_admitted(request: Request) -> None:
 
 def refused(refusal: Refusal) -> Response:
     """A refusal as an HTTP answer."""
+    status = refusal.code.row.http
+    wait_s = refusal.facts.get("retry_after_s", 1.0 if status == 503 else None)
     return Response(
-        _JSON.encode({"error": refusal.body()}), status_code=refusal.code.row.http,
+        _JSON.encode({"error": refusal.body()}), status_code=status,
         media_type="application/json",
+        headers={} if wait_s is None else {"retry-after": str(math.ceil(wait_s))},
     )

@@ -117,6 +117,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "http"
 
     @property
+    def http_asked(self) -> Path:
+        """The port of the HTTP door that was asked for, until `coord down`."""
+        return self.path / "http-asked"
+
+    @property
     def page_key(self) -> Path:
         """The key that pages' tokens are made with, while the HTTP door is open (0600)."""
         return self.path / "page-key"

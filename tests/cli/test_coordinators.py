@@ -209,12 +209,6 @@ def test_watching_does_not_start_what_somebody_stopped(repo: Repo) -> None:
     assert repo.client().call(rq.Health()).pid != pid
 
 
-def test_a_door_that_is_not_opened_is_no_success(repo: Repo) -> None:
-    assert repo.coord("up").returncode == 0
-    done = repo.coord("up", "--http", "0")
-    assert done.returncode == 1 and "without the HTTP door" in done.stderr, done
-
-
 def test_an_agent_stops_no_coordinator_and_takes_no_settings_out(repo: Repo) -> None:
     assert repo.coord("init", "--agent", "claude-code", "--yes").returncode == 0
     assert repo.coord("up").returncode == 0

@@ -89,6 +89,55 @@ def test_it_is_called_by_this_machines_own_names_and_no_other(repo: Repo) -> Non
     assert {host: status(host) for host in strangers} == dict.fromkeys(strangers, 401)
 
 
+def asked(repo: Repo, path: str, method: str = "GET", body: str | None = None, **headers: str) -> http.client.HTTPResponse:
+    port = int(repo.state.http.read_text().strip().rpartition(":")[2])
+    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    link.request(method, path, body, {"Authorization": f"Bearer {repo.state.bearer.read_text().strip()}", **headers})
+    answer = link.getresponse()
+    answer.read()
+    return answer
+
+
+def test_a_page_of_another_origin_is_forbidden_whatever_its_token(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    for path, method in (("/mcp", "POST"), ("/v1/locks", "GET")):
+        for origin in ("http://evil.example", "null", "https://127.0.0.1"):
+            answer = asked(repo, path, method, "{}", Origin=origin)
+            assert answer.status == 403 and answer.headers["WWW-Authenticate"] is None
+
+
+def test_who_is_refused_for_now_is_told_when_to_ask_again(repo: Repo) -> None:
+    repo.coord("up", "--http", "0")
+    repo.coord("lock", "a.py", "--agent", "ann")
+    answer = asked(repo, "/v1/locks", "POST", '{"agent": "bob", "resources": ["a.py"]}')
+    assert answer.status == 423 and int(answer.headers["Retry-After"]) >= 1
+    assert asked(repo, "/v1/locks").headers["Retry-After"] is None
+
+
+def test_a_door_that_was_asked_for_stays_asked_for(repo: Repo) -> None:
+    """In a coordinator that runs, and in the next one, after a rest and after a kill; until `coord down`."""
+    repo.write("coord.toml", "[daemon]\nidle_s = 1.0\n")
+    repo.coord("trust", "--yes")
+    repo.coord("up")
+    assert not repo.state.http.exists()
+    assert repo.coord("up", "--http", "0").returncode == 0
+    door = repo.state.http.read_text()
+    assert asked(repo, "/v1/locks").status == 200
+    first = repo.pid()
+    until(lambda: not os.path.exists(f"/proc/{first}"), 60)
+    assert not repo.state.http.exists(), "nobody sends a token to who listens there next"
+    repo.coord("locks")
+    assert repo.state.http.read_text() == door and asked(repo, "/v1/locks").status == 200
+    os.kill(repo.pid(), signal.SIGKILL)
+    repo.coord("locks")
+    assert repo.state.http.read_text() == door
+    done = repo.coord("up", "--http", "1")
+    assert done.returncode != 0 and "not at port 1" in done.stderr
+    repo.coord("down")
+    repo.coord("locks")
+    assert not repo.state.http.exists()
+
+
 def test_the_door_of_one_that_was_killed_is_open_again(repo: Repo) -> None:
     repo.coord("up", "--http", "0")
     door, token = repo.state.http.read_text(), repo.state.bearer.read_text().strip()

@@ -349,3 +349,11 @@ def test_the_wait_ends_with_a_refusal(repo: Repo) -> None:
         bob.acquire("a.py", wait=0.05, retry=False)
     assert met.value.code is Code.LOCKED
     assert repo.client().call(rq.Locks()).waiters == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_it_may_open_as_many_files_as_the_machine_allows_it(repo: Repo) -> None:
+    """Each wait of a program is a connection; the usual soft limit is for programs of the seventies."""
+    subprocess.run(["sh", "-c", f"ulimit -S -n 256; '{sys.executable}' -m coordinator.cli.main up"], cwd=repo.root, check=True, capture_output=True)
+    soft, hard = next(line.split()[3:5] for line in Path(f"/proc/{repo.pid()}/limits").read_text().splitlines() if line.startswith("Max open files"))
+    assert soft == hard

@@ -233,7 +233,9 @@ class Watching(Asking):
         """
         return self.call(rq.TaskLog(task=task, log=log, after=after, wait_s=wait))
 
-    def page_open(self, *, reads_only: bool = False) -> rq.PageOpened:
+    def page_open(
+        self, *, reads_only: bool = False, port: int | None = None,
+    ) -> rq.PageOpened:
         """Open the HTTP door where it is shut, and make a code that one browser page exchanges for
         a token of its own (`coord web`).
 
@@ -242,8 +244,9 @@ class Watching(Asking):
 
         Args:
             reads_only: The page changes nothing.
+            port: Where to open a door that is shut (0: any); it stays asked for.
         """
-        return self.call(rq.PageOpen(reads_only=reads_only))
+        return self.call(rq.PageOpen(reads_only=reads_only, port=port))
 
     def shutdown(self) -> rq.Stopping:
         """Drain and exit."""

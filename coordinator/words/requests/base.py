@@ -17,6 +17,7 @@ Whole = Annotated[int, Meta(ge=-(2**53), le=2**53)]
 Number = Annotated[float, Meta(ge=-1e12, le=1e12)]
 #: The number of an event, or of another thing that is counted from 0 on.
 Place = Annotated[int, Meta(ge=0, le=2**53)]
+Port = Annotated[int, Meta(ge=0, le=65_535)]
 #: How many of a list: fewer than one is a mistake of the asker.
 Count = Annotated[int, Meta(ge=1, le=2**53)]
 

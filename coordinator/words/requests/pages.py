@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator.words.requests.base import Reply, Request
+from coordinator.words.requests.base import Port, Reply, Request
 
 
 class PageOpened(Reply):
@@ -23,6 +23,7 @@ class PageOpen(Request[PageOpened]):
     http = ("POST", "/v1/page/open")
     writes = False
     reads_only: bool = False  # the page changes nothing
+    port: Port | None = None  # where to open a door that is shut (0: any); it stays asked for
 
     def for_people(self) -> bool:
         return True

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Mode as Mode,
         Number as Number,
         Place as Place,
+        Port as Port,
         R as R,
         Reply as Reply,
         Request as Request,
@@ -294,7 +295,7 @@ MODULES = {
         "SessionOpened "
         "",
     "coordinator.words.requests.base":
-        "Count Mode Number Place R Reply Request Verdict Whole "
+        "Count Mode Number Place Port R Reply Request Verdict Whole "
         "",
     "coordinator.words.requests.health":
         "Aside Compact Compacted Coordinator CoordinatorList Coordinators Health HealthReply "

@@ -4888,6 +4888,8 @@ export interface components {
         PageOpenBody: {
             /** @description The page changes nothing. Default: false. */
             reads_only?: boolean;
+            /** @description Where to open a door that is shut (0: any); it stays asked for. */
+            port?: number | null;
         };
         /**
          * ShutdownBody
