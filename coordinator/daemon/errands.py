@@ -46,7 +46,7 @@ class KeptProposals:
         if self._busy:
             return
         rows = self._look(lambda view: view.each(
-            BlockedStepRow, "steps_due", "propose", view.now, AT_ONCE))
+            BlockedStepRow, "steps_due", "propose", view.now, AT_ONCE, None))
         if not isinstance(rows, Refusal) and rows:
             self._busy = True
             self._try_next(rows)

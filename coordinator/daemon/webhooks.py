@@ -1,18 +1,18 @@
 """Delivering events to addresses. Each delivery is a step on disk, tried again until it is
 answered.
 
-The log holds the events. A thread makes the requests one after the other, so nobody waits for them.
-Delivery is at least once: after a crash in the middle the same event is sent again with the same
-`id`.
+The log holds the events. The requests to one address are made one after the other, those to several
+at once, so a slow receiver delays nobody else. Delivery is at least once: after a crash in the
+middle the same event is sent again with the same `id`.
 """
 
 from __future__ import annotations
 
-import http.client
+import asyncio
 import logging
-import urllib.error
-import urllib.request
+import secrets
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -20,18 +20,22 @@ import msgspec
 
 from coordinator.daemon import notifications
 from coordinator.daemon.loop_engine import LoopEngine
+from coordinator.daemon.webhook_delivery import Delivery, deliver
+from coordinator.files import ownership
+from coordinator.files.state import StateDir
 from coordinator.kernel import blocked_steps
 from coordinator.kernel.blocked_steps import STEPS
 from coordinator.kernel.core import Service, ms
 from coordinator.kernel.event_sentences import make_event_reply
-from coordinator.resources import program_version
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import BlockedStepRow, LogRow
 from coordinator.words.refusals import Refusal
 
 log = logging.getLogger("coord.webhooks")
-#: Events that one transaction notes, and deliveries that one round makes.
+#: Events that one transaction notes, and deliveries to one address that one round makes.
 AT_ONCE = 100
+#: Addresses that are told at the same time.
+ADDRESSES_MAX = 32
 
 
 class Webhooks:
@@ -46,7 +50,11 @@ class Webhooks:
         self._engine, self._service, self._look = engine, service, look
         self._settings = service.settings.webhooks
         self._at: int | None = None  # the last event that was looked at
-        self._noting = self._sending = False
+        self._noting = False
+        #: Addresses that are told now.
+        self._sending: set[str] = set()
+        self._threads = ThreadPoolExecutor(ADDRESSES_MAX, "coord-webhooks")
+        self._secret = b""
 
     @property
     def wanted(self) -> bool:
@@ -60,6 +68,7 @@ class Webhooks:
             return int(noted if noted is not None else (view.value("event_last") or 0))
 
         last_event = self._look(last)
+        self._secret = _read_secret(StateDir(self._service.tree.root)) if self.wanted else b""
         self._at = last_event if isinstance(last_event, int) else None
 
     def events_came(self) -> None:
@@ -82,13 +91,18 @@ class Webhooks:
 
     def tend(self) -> None:
         """Once a second: make the deliveries whose time has come."""
-        if self._sending:
-            return
-        rows = self._look(lambda view: view.each(
-            BlockedStepRow, "steps_due", "webhook", view.now, AT_ONCE))
-        if not isinstance(rows, Refusal) and rows:
-            self._sending = True
-            self._engine.task(self._send(rows), self._sent)
+        due = self._look(self._list_due)
+        for url, rows in {} if isinstance(due, Refusal) else due.items():
+            self._sending.add(url)
+            self._engine.task(self._send(rows), partial(self._sent, url))
+
+    def _list_due(self, view: View) -> dict[str, list[BlockedStepRow]]:
+        """The deliveries that are due, by address, without those that are under way."""
+        oldest = view.each(BlockedStepRow, "steps_due", "webhook", view.now, AT_ONCE, None)
+        urls = {*self._settings.urls, *(row.name for row in oldest)} - self._sending
+        due = {url: view.each(BlockedStepRow, "steps_due", "webhook", view.now, AT_ONCE, url)
+               for url in sorted(urls) if oldest}
+        return {url: rows for url, rows in due.items() if rows}
 
     def _note(self, due: list[tuple[str, LogRow]], tx: Tx) -> None:
         for url, row in due:
@@ -103,8 +117,8 @@ class Webhooks:
         self.events_came()  # more may have come meanwhile
         self.tend()
 
-    def _sent(self, value: Any) -> None:
-        self._sending = False
+    def _sent(self, url: str, value: Any) -> None:
+        self._sending.discard(url)
 
     async def _send(self, rows: list[BlockedStepRow]) -> None:
         until_ms = ms(self._settings.timeout_s) * 2
@@ -113,8 +127,9 @@ class Webhooks:
             if isinstance(begun, Refusal):
                 continue
             body = await self._engine.read(partial(_body, row.content))
-            why = await self._engine.do(partial(
-                _post, row.name, body or b"null", self._settings.timeout_s))
+            delivery = Delivery(row.name, body or b"null", row.step_id, row.attempts + 1)
+            why = await asyncio.get_running_loop().run_in_executor(self._threads, partial(
+                deliver, delivery, self._secret, self._settings.timeout_s))
 
             def end(tx: Tx, row: BlockedStepRow = row, why: Any = why) -> None:
                 now = STEPS.find(tx, row.step_id)
@@ -124,6 +139,16 @@ class Webhooks:
                     STEPS.fail(self._service, tx, now, str(why))
 
             await self._engine.write(end)
+
+
+def _read_secret(state: StateDir) -> bytes:
+    """The secret of the signatures, made at first.
+
+    Raises:
+        OSError. Refusal: FOREIGN.
+    """
+    ownership.make_once(state.webhook_secret, secrets.token_hex(32).encode())
+    return (ownership.read(state.webhook_secret) or b"").strip()
 
 
 def _body(content: str, view: View) -> bytes | None:
@@ -142,29 +167,3 @@ def _of_webhook(view: View, row: LogRow) -> bool:
     blocked_step = view.first(BlockedStepRow, "step_get", step) if step is not None else None
     return row.kind == "steps_forgotten" or (
         blocked_step is not None and blocked_step.kind == "webhook")
-
-
-def _post(url: str, body: bytes, timeout_s: float) -> str | None:
-    """Make one delivery; why it did not work, or None. In a thread."""
-    if not url.startswith(("http://", "https://")):
-        return "the address is neither http nor https"
-    request = urllib.request.Request(url, body, {
-        "Content-Type": "application/json", "User-Agent": f"coord/{program_version()}"})
-    try:
-        with _OPENER.open(request, timeout=timeout_s) as answer:
-            answer.read(1024)
-            return None if 200 <= answer.status < 300 else f"it answered {answer.status}"
-    except urllib.error.HTTPError as no:
-        return f"it answered {no.code}"
-    except (OSError, http.client.HTTPException, ValueError) as bad:
-        return f"{type(bad).__name__}: {bad}"[:300]
-
-
-class _Straight(urllib.request.HTTPRedirectHandler):
-    """Deliver to this address and no other. A redirect counts as an answer that is not 2xx."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-_OPENER = urllib.request.build_opener(_Straight)

@@ -112,6 +112,11 @@ class StateDir(msgspec.Struct, frozen=True):
         return self.path / "token"
 
     @property
+    def webhook_secret(self) -> Path:
+        """The secret by which receivers of webhooks know who calls (0600)."""
+        return self.path / "webhook-secret"
+
+    @property
     def http(self) -> Path:
         """The HTTP door's address while it is open."""
         return self.path / "http"

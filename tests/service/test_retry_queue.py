@@ -106,7 +106,7 @@ class Webhooks(Calls):
 
     def give(self) -> int:
         view = self.world.view()
-        due = view.each(BlockedStepRow, "steps_due", "webhook", view.now, 1)
+        due = view.each(BlockedStepRow, "steps_due", "webhook", view.now, 1, None)
         if not due:
             raise Refusal(Code.NOTHING_TO_DO, "No webhook is due.")
         self.world.commit(partial(blocked_steps.begin, due[0].step_id, 20_000))

@@ -66,7 +66,7 @@ def give_next(svc: Service, tx: Tx, actor: Actor, req: rq.StepNext) -> rq.Step |
                       "done.", field="names")
     agents.may_act(tx, actor, req.agent)
     names = frozenset(req.names)
-    blocked_steps = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX)
+    blocked_steps = tx.each(BlockedStepRow, "steps_due", "call", tx.now, OPEN_MAX, None)
     due = [row for row in blocked_steps if row.name in names][:LOOKED_AT]
     row = next((step for step in due if not _held(tx, req.agent, step)), None)
     STEPS.end_late(svc, tx)

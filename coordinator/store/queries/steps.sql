@@ -14,10 +14,11 @@ SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attem
        given_to, given_until, why, asked_at, closed_at FROM steps WHERE step_id = ?;
 
 -- name: steps_due
--- Steps of a kind whose time has come, the oldest first.
+-- Steps of a kind, and of a name if one is given, whose time has come; the oldest first.
 SELECT step_id, n, kind, name, agent, resources, content, state, attempts, attempts_max, not_before,
        given_to, given_until, why, asked_at, closed_at FROM steps
 WHERE state = 'waiting' AND kind = ?1 AND (not_before IS NULL OR not_before <= ?2)
+  AND (?4 IS NULL OR name = ?4)
 ORDER BY n LIMIT ?3;
 
 -- name: calls_due
