@@ -134,7 +134,13 @@ class Day:
             self._git("reset", "-q", "--", name, may_fail=True)
             if self._git("status", "--short", "--", name):
                 self._git("add", "--", name)
-                self._git("commit", "-qm", f"what {agent.nick} left", "--", name)
+                until(lambda name=name: self._commits(agent, name), 30)  # type: ignore[misc]
+
+    def _commits(self, agent: Worker, name: str) -> bool:
+        """`coord commit`, as a person types it beside agents; whether it was made. A hook may want it twice."""
+        with self._person:
+            done = self._stand.tries("commit", "-qm", f"what {agent.nick} left", "--", name)
+        return done.returncode == 0 or not self._git("status", "--short", "--", name)
 
     def _git(self, *words: str, may_fail: bool = False) -> str:
         """As a person types it, and again where another git has the index."""
