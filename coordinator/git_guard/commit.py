@@ -58,7 +58,7 @@ def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> C
             "rev-parse", "-q", "--verify", "HEAD") or under_way(tree.own):
         return None
     hidden = commit_view.find_hidden(git, check, top, rest)
-    if not hidden.files and not hidden.parts:
+    if not hidden.files and not hidden.parts and hidden.shown is None:
         return None
     return CommitView(Program(git.path, [*git.options, "-C", str(tree.top)]), tree.top, tree.own,
                       hidden)

@@ -29,16 +29,19 @@ def main(words: list[str]) -> int:
     if not can_have_sessions():
         print("No namespaces on this machine, so no sessions.", file=sys.stderr)
         return 2
-    rows, faults = [], []
+    failed = False
+    print(_line(COLUMNS), flush=True)
     for kind in options.only or KINDS:
-        row, here = spend_day(kind, options.seed, options.hours, keep=options.keep)
-        rows.append(row)
-        faults += [f"{kind}: {fault}" for fault in here]
-    for row in (COLUMNS, *rows):
-        print("  ".join(f"{cell!s:>10}" for cell in row))
-    for fault in faults:
-        print(f"FAULT: {fault}", file=sys.stderr)
-    return int(bool(faults))
+        row, faults = spend_day(kind, options.seed, options.hours, keep=options.keep)
+        print(_line(row), flush=True)
+        for fault in faults:
+            print(f"FAULT: {kind}: {fault}", file=sys.stderr, flush=True)
+        failed |= bool(faults)
+    return int(failed)
+
+
+def _line(cells: tuple[object, ...]) -> str:
+    return "  ".join(f"{cell!s:>10}" for cell in cells)
 
 
 def spend_day(kind: str, seed: int, hours: int, *, keep: bool) -> tuple[tuple[object, ...], list[str]]:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
 import threading
-import time
 from pathlib import Path
 
 from tests.day.agent import Doom, Journal, KilledError
@@ -94,10 +92,10 @@ class Day:
                 try:
                     self._bury(agent)
                     agents[nick] = self._start(nick, joined=agent.joined)
-                except Exception as bad:  # noqa: BLE001
+                except Exception as bad:
                     self.journal.faults.append(f"{nick}: after it was killed in {agent.kind}: {bad!r}")
                     return
-            except Exception as bad:  # noqa: BLE001
+            except Exception as bad:
                 self.journal.faults.append(f"{nick}: {jobs[0]}: {bad!r}")
                 jobs = jobs[1:]
 
@@ -118,7 +116,7 @@ class Day:
         verdict = self.random.choice(["keep", "revert"])
         for review in reviews:
             self._stand.coord("review", verdict, review["review"])
-        self._settle(agent, {path for path in lines.values()})
+        self._settle(agent, set(lines.values()))
 
     def _is_committed(self, line: str, path: Path) -> bool:
         return line in self._git("show", f"HEAD:{path.relative_to(self._stand.root)}", may_fail=True)

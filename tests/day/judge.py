@@ -125,6 +125,6 @@ def judge_coordinator(repository: Repository) -> list[str]:
     """Locks and reviews that are left, and what `doctor` finds."""
     stand = repository.stand
     faults = [f"a lock is left: {lock['resource']} of {lock['locked_by']}" for lock in stand.asks("locks")["items"]]
-    faults += [f"a review is left: {review}" for review in stand.asks("review", "list")["items"]]
+    faults += [f"a review is left: {review['summary']} {[file['path'] for file in review['files']]}" for review in stand.asks("review", "list")["items"]]
     doctor: dict[str, Any] = json.loads(stand.tries("doctor", "--json").stdout)
     return faults + [f"doctor: {problem}" for problem in doctor.get("problems", [])]

@@ -63,7 +63,7 @@ class Repository:
     def build(self) -> None:
         """Write it, commit it, wire it, and have its manager installed."""
         stand = self.stand
-        for words in (("user.name", "person"), ("user.email", "person@localhost"), ("gc.auto", "0"), ("protocol.file.allow", "always")):
+        for words in (("user.name", "person"), ("user.email", "person@localhost"), ("gc.auto", "0")):
             self.git("config", *words)
         stand.env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{stand.env['PATH']}"
         stand.env["PRE_COMMIT_HOME"] = str(stand.home / "cache")
@@ -101,7 +101,7 @@ class Repository:
                 (place / f"{nick}.txt").write_text("# end\n")
             for words in (("config", "user.name", "person"), ("config", "user.email", "person@localhost"), ("add", "-A"), ("commit", "-qm", "start")):
                 self.git(*words, place=place)
-        self.git("submodule", "add", "-q", str(origin), "libs/sub")
+        self.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(origin), "libs/sub")
         for words in (("user.name", "person"), ("user.email", "person@localhost")):
             self.git("config", *words, place=self.stand.root / "libs/sub")
 
