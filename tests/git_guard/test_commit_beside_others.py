@@ -220,7 +220,7 @@ def test_what_a_hook_changes_in_nobodys_file_comes_back_beside_what_was_begun_th
     beside.repo.write("free.py", text)
     beside.git("commit", "-qnm", "free", "free.py")
     beside.repo.write("free.py", text.replace("8", "begun"))
-    beside.script("#!/bin/sh\nsed -i s/0/hook/ free.py\n")
+    beside.script("#!/bin/sh\nsed s/0/hook/ free.py > sed.out\ncat sed.out > free.py\n")
     beside.commits("-m", "Mine", "mine.py")
     assert beside.read("free.py") == text.replace("8", "begun").replace("0", "hook") and beside.committed() == ["mine.py"]
 
