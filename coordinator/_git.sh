@@ -103,8 +103,9 @@ ask() {
     if [ "$sub" = commit ]; then
         if ! hooked && nobodys "$@"; then return; fi
         if [ -x @PYTHON@ ]; then exec @PYTHON@ -P -m coordinator.git_guard commit "$real" "$@"; fi
-    elif [ "$sub" = apply ] && [ -x @PYTHON@ ]; then
-        exec @PYTHON@ -P -m coordinator.git_guard apply "$real" "$@"  # it may read its patch once
+    elif [ -x @PYTHON@ ] && { [ "$sub" = apply ] || [ "$sub" = stash ]; }; then
+        # The patch may be read only once; the stash may need an index of its own.
+        exec @PYTHON@ -P -m coordinator.git_guard "$sub" "$real" "$@"
     elif nobodys "$@"; then return; fi
     @PYTHON@ -P -m coordinator.git_guard turn "$real" "$$" "$@"
     case $? in

@@ -13,21 +13,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files import syscalls
+from coordinator.files.ignore import BESIDE, BESIDE_ENDS
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
 from coordinator.namespaces import git_programs, kernel
 from coordinator.rules import git_commands
 from coordinator.wiring import git_repository
+from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import kind_of
 
 #: The prefix of its folders' names, in git's own folder of the working tree.
 FOLDER = "coord-commit-"
+#: How long (seconds) another git may lock the index, and how often to try again.
+INDEX_S, TICK_S = 10.0, 0.05
 #: Ignored files and folders to which a scratch tree links.
 LINKS_MAX = 2_000
 #: Makes git read a name literally, whatever characters are in it.
@@ -197,6 +202,36 @@ class CommitView:
         shutil.copytree(self.scratch, self.folder / "began", symlinks=True)
         return self.scratch
 
+    def put_back(self) -> None:
+        """Take what changed in the private index over into the real one, where its entry is
+        unchanged: what was staged since stays."""
+        after = entries(self.inside)
+        changed = {path: (self.before.get(path, ""), after.get(path, ""))
+                   for path in {*self.before, *after}.difference(self.hidden.files)
+                   if self.before.get(path) != after.get(path)}
+        deadline = time.monotonic() + INDEX_S
+        while changed and not self._put_entries(changed):
+            if time.monotonic() >= deadline:
+                sys.stderr.write("coord: git's index is locked by another program, so `git status` "
+                                 "shows these files as staged: git restore --staged .\n")
+                return
+            time.sleep(TICK_S)
+
+    def _put_entries(self, changed: Mapping[str, tuple[str, str]]) -> bool:
+        """Try once; whether git could do it."""
+        now = entries(self.git)
+        lines = []
+        for path, (old, new) in changed.items():
+            if now.get(path, "") == old:
+                mode, content = new.split()[:2] if new else ("0", "0" * 40)
+                lines.append(f"{mode} {content}\t".encode() + os.fsencode(path) + b"\0")
+        try:
+            if lines:
+                self.git.must("update-index", "-z", "--index-info", data=b"".join(lines))
+        except Refusal:
+            return False
+        return True
+
     def bring_back(self) -> list[str]:
         """Bring what hooks have changed in committed files to the real ones, beside what others
         have changed there since; the files where the two do not fit together."""
@@ -282,7 +317,7 @@ def _brought(began: Path, now: Path, real: Path) -> bool:
 def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
     """Write a file if it still has the expected content: somebody may save it at any moment."""
     real.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".coord-", dir=real.parent)
+    handle, name = tempfile.mkstemp(prefix=BESIDE, suffix=BESIDE_ENDS, dir=real.parent)
     beside = Path(name)
     place = os.open(real.parent, syscalls.PLACE)
     try:

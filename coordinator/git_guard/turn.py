@@ -87,12 +87,34 @@ def apply(arguments: Sequence[str]) -> int:
     return _become(git, rest, words)
 
 
+def stash(arguments: Sequence[str]) -> int:
+    """REAL WORD…: stash, or bring back what was, if it may happen; git's exit code."""
+    from coordinator.git_guard import stash as stashes
+
+    real, *words = arguments
+    git, rest, top = _called(real, words)
+    code = _answered(lambda: _judged(real, os.getpid(), words), lambda: _unasked(real, words))
+    if code not in (RUN, HAS_TURN):
+        return code
+    if code == HAS_TURN:
+        os.environ[TURN] = str(os.getpid())
+    _enter_queue(git, rest)
+    made = _answered(lambda: stashes.push(git, Path(top), rest), lambda: None)
+    return made if made is not None else _become(git, rest, words)
+
+
 def _become(git: Program, rest: list[str], words: list[str]) -> NoReturn:
     """Become the real git once no other git of a session uses this index."""
-    if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
-        _git_queue.enter(own, rest[0])
+    _enter_queue(git, rest)
     _git_queue.become(git.path, words)
     raise AssertionError("it has become git")
+
+
+def _enter_queue(git: Program, rest: list[str]) -> None:
+    """Wait until no other git of a session uses this index."""
+    if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
+        _git_queue.enter(own, rest[0])
+        os.environ[_git_queue.HOLDER.decode()] = str(os.getpid())
 
 
 def _announce(real: str, words: list[str]) -> None:
@@ -271,11 +293,11 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     """Allow a `stash` of named files only without what others hold. The git commands that it runs
     itself (it fills an index of its own, and takes a patch back) are a part of it, and not checked.
     """
-    named = git_commands.written("stash", rest[1:])
+    named = git_commands.list_stashed(rest[1:])
     if not named:
         return HAS_TURN  # it lists, shows, or only writes objects, with an index of its own
     taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
-    if any(map(_with_untracked, rest[1:rest.index("--")])):
+    if any(map(_with_untracked, rest[1:])):
         taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
     return _judge_files(check, taken, "stash")
 

@@ -138,7 +138,7 @@ def run_manager(worker: Worker) -> None:
     worker.run("format", f"python3 tools/format.py {worker.own(2)}")
     worker.run("add", f"git add {worker.own(2)}")
     for n, command in enumerate(worker.repository.by_hand(worker.own(2))):
-        worker.run(f"manager {n}", command)
+        worker.run(f"manager {n}", command, patient=False)
     worker.commit(f"-qm {{id}} -- {worker.own(2)}", {worker.own(2)})
 
 
