@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.namespaces import kernel
+from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.git_guard.test_git_guard import IDENTITY, Guarded
 
@@ -160,6 +161,9 @@ def test_a_part_of_a_file_is_committed_while_another_writes_the_rest(beside: Bes
     assert "sees     return 2" in said
     assert beside.git("show", "HEAD:both.py") == text.replace("return 1", "return 10")
     assert beside.read("both.py") == text.replace("return 1", "return 10").replace("return 2", "return  20")
+    with beside.repo.client() as client:
+        client.call(rq.Sweep())  # the watcher is waited for
+        assert {lease.resource for lease in client.call(rq.Locks()).items} == {"theirs.py", "both.py::g"}
 
 
 def test_files_that_others_have_deleted_renamed_or_only_begun(beside: Beside) -> None:
