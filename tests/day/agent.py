@@ -95,6 +95,7 @@ class Journal:
         written: each acknowledged line, and the file that it is in.
         withdrawn: lines that a person's verdict took out.
         names: what coord calls each agent, and what its commits do.
+        tell: print each call that fails, as it fails.
     """
 
     written: dict[str, Path] = field(default_factory=dict)
@@ -106,6 +107,7 @@ class Journal:
     landings: int = 0
     kills: int = 0
     waited_s: float = 0.0
+    tell: bool = False
 
 
 @dataclass
@@ -183,6 +185,8 @@ class Agent:
                 return str(text)
             locked = bool(LOCKED.search(text))
             self.journal.attempts.append(Attempt(self.nick, self.kind, label, command, text, began, time.time(), locked))
+            if self.journal.tell:
+                print(f"{time.strftime('%T')} {self.nick} {time.time() - began:.1f} s {self.kind}/{label}: {command[:60]}: {text[-300:]!r}", file=sys.stderr, flush=True)
             if not locked or not patient:
                 return None
             if time.time() - first > PATIENCE_S:

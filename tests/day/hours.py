@@ -15,7 +15,7 @@ from tests.waiting import until
 #: The last job of each hour.
 LANDING = "work_in_tree"
 #: Jobs of one agent in an hour before that.
-JOBS_AN_HOUR = 4
+JOBS_AN_HOUR = 3
 #: Tasks that agents of `coord launch` do in an hour, in worktrees of their own.
 LAUNCHED = 2
 #: When an agent is killed: in which kinds of job, after which call, or how long after it has begun (seconds).
@@ -27,8 +27,8 @@ DOOMS = (("commit_by_path", "edit", None), ("commit_formatted", "commit", 0.3), 
 class Day:
     """A day in one repository."""
 
-    def __init__(self, repository: Repository, seed: int) -> None:
-        self.repository, self.journal = repository, Journal()
+    def __init__(self, repository: Repository, seed: int, *, tell: bool) -> None:
+        self.repository, self.journal = repository, Journal(tell=tell)
         self.random = random.Random(f"{repository.kind} {seed}")
         self.alone: set[tuple[str, str]] = set()
         self._started = 0
@@ -40,8 +40,7 @@ class Day:
     def spend(self, hours: int) -> None:
         """The whole day."""
         self._stand.tries("up")
-        for joined in (False, True):
-            self._work_alone(joined=joined)
+        self._work_alone(joined=self.random.random() < 0.5)
         agents = {nick: self._start(nick, joined=n > 1) for n, nick in enumerate(NICKS)}
         for hour in range(hours):
             self._spend_hour(hour, agents)
