@@ -1,7 +1,7 @@
 """`git commit` beside others who are at work in the same tree, with the repository's own hooks.
 
-Where others hold something, and the repository has hooks that could put their work aside, the
-commit runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
+Where others hold something, and the repository has hooks that could put their work aside, or
+the commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
 its editor, its signature and its exit code. Such commits of one working tree wait for each other.
 """
 
@@ -49,14 +49,15 @@ def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> C
     """
     if (commit_view.is_elsewhere(os.environ) or any(word in _TELLS for word in rest)
             or any(word.startswith(_ELSEWHERE) for word in git.options)
-            or check.is_off() or not commit_view.has_hooks(git)):
+            or check.is_off()):
         return None
     tree = git_repository.WorkTree.of(top)
     if tree is None or not (tree.own / "index").is_file() or not git.line(
             "rev-parse", "-q", "--verify", "HEAD") or under_way(tree.own):
         return None
     hidden = commit_view.find_hidden(git, check, top, rest)
-    if not hidden.files and not hidden.parts and hidden.shown is None:
+    if not (commit_view.has_hooks(git) and hidden.needs_view) and not (
+            hidden.left_out and commit_view.takes_index(git, hidden, rest)):
         return None
     return CommitView(Program(git.path, [*git.options, "-C", str(tree.top)]), tree.top, tree.own,
                       hidden)

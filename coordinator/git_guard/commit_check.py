@@ -313,7 +313,13 @@ class CommitCheck:
                 )).items
         for item in guard_helds:
             item.path = os.path.relpath(self.root / item.path, self._top)
-        return guard_helds
+        return [item for item in guard_helds if not self._is_inside(item)]
+
+    def _is_inside(self, item: rq.GuardHeld) -> bool:
+        """Whether only something in a submodule is held: the commit has but the submodule's own
+        last commit."""
+        name = self._named(item.path)
+        return item.resource.startswith(f"{name}/") and (self._top / item.path / ".git").exists()
 
     def _named(self, path: str) -> str:
         """The name of a file of this tree, from the root if it lies inside. The coordinator may see

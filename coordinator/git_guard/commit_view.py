@@ -56,6 +56,11 @@ class Hidden(NamedTuple):
     free: Sequence[str] = ()
     shown: set[str] | None = None
 
+    @property
+    def needs_view(self) -> bool:
+        """Whether hooks could do harm to what others are at work on, or see it."""
+        return bool(self.files or self.parts) or self.shown is not None
+
 
 def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> Hidden:
     """What others hold of the files that differ from the last commit, or may soon.
@@ -88,6 +93,16 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
         asked = {*git.names("diff", "--name-only", "-z", "--no-renames", "--", *words)}
         free = [path for path in free if path not in asked]
     return Hidden(files, parts, left_out, free, (staged | unstaged).difference(files, free))
+
+
+def takes_index(git: Program, hidden: Hidden, rest: list[str]) -> bool:
+    """Whether this commit takes the index as it is, in which its committer has something, too."""
+    if (_takes_all(rest) or git_commands.asks_the_user(rest) or git_commands.named(rest)
+            or git_commands.names_from(rest) is not None):
+        return False
+    staged = git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")
+    return any(word.startswith("--am") for word in rest) or bool(
+        set(staged).difference(hidden.left_out))
 
 
 def _list_tracked(git: Program, top: Path, paths: Iterable[str]) -> set[str]:

@@ -92,3 +92,35 @@ def test_what_a_hook_adds_is_committed(beside: Stand, form: str, add: str) -> No
     agent = beside.agent()
     assert agent.does(f"({form}) 2>&1") == 0, agent.said
     assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py", "version"]
+
+
+@ONCE
+@pytest.mark.parametrize("form", ["git add mine.py && git commit -qm x", "git add mine.py && git -c user.name=Two commit -qm x", "git add mine.py && git commit -m x --amend"])
+def test_what_others_have_staged_stops_nobodys_commit_without_hooks_either(beside: Stand, form: str) -> None:
+    """Else two who have staged something wait for each other for ever."""
+    beside.write("theirs.py", "two\n")
+    beside.run("git", "add", "theirs.py")
+    agent = beside.agent()
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    assert "not in this commit, for others hold it: theirs.py" in "\n".join(agent.said)
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.run("git", "show", "HEAD:theirs.py").stdout == "one\n"
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  theirs.py\n"
+    assert agent.does("(git commit -qm x -- theirs.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
+    assert agent.does("(git commit -qm x) 2>&1") == 1 and "held by ann" in "\n".join(agent.said), "there is nothing of its own"
+
+
+@ONCE
+def test_the_step_of_a_submodule_is_not_what_others_hold_in_it(beside: Stand) -> None:
+    sub = beside.root / "sub"
+    for words in (("init", "-q", "sub"), ("-C", "sub", "config", "user.name", "One"), ("-C", "sub", "config", "user.email", "one@localhost"),
+                  ("-C", "sub", "commit", "-q", "--allow-empty", "-m", "one"), ("add", "sub"), ("commit", "-qm", "sub")):
+        assert beside.run("git", *words).returncode == 0, words
+    beside.write("sub/own.py", "one\n")
+    beside.write("sub/hers.py", "half\n")
+    beside.coord("lock", "sub/hers.py", "--agent", "ann")
+    agent = beside.agent()
+    assert agent.does("(cd sub && git add own.py && git commit -qm two) 2>&1") == 0, agent.said
+    assert agent.does("(git add sub && git commit -qm step -- sub) 2>&1") == 0, agent.said
+    assert beside.run("git", "ls-tree", "HEAD", "sub").stdout.split()[2] == beside.run("git", "-C", "sub", "rev-parse", "HEAD").stdout.strip()
+    assert agent.does("(cd sub && git add hers.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
+    assert not sub.joinpath(".git/index.lock").exists()
