@@ -7,6 +7,7 @@ skips. The module runs the real git to learn what a command would do, and change
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -42,6 +43,9 @@ AGAIN_S = 0.25
 REPLACED_MAX = 200
 #: How many aliases in a row are followed.
 ALIASES_MAX = 10
+#: Hook managers that put aside what is not staged, by their programs, and how many words of a
+#: command may stand before the program's own name and with it.
+MANAGERS, MANAGER_WORDS = frozenset({"pre-commit", "pre_commit", "prek", "lint-staged"}), 3
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 
@@ -223,10 +227,27 @@ def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) ->
 
 def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],
                   tree: Path) -> rq.GitTurn:
+    if (tool := _find_parent(pid)) and _is_manager(tool):
+        pid = tool  # what it puts aside comes back before it ends
     if tree.is_relative_to(check.root):  # which the coordinator may see elsewhere
         tree = tree.relative_to(check.root)
     return rq.GitTurn(pid=pid, top=str(tree), command=" ".join(["git", *rest]),
                       replaces=_list_replaced(git, rest))
+
+
+def _find_parent(pid: int) -> int:
+    """The process that started this one; 0 if it has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _is_manager(pid: int) -> bool:
+    """Whether this process runs a hook manager's program."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:MANAGER_WORDS]
+        return any(Path(os.fsdecode(word)).stem in MANAGERS for word in words)
+    return False
 
 
 def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | None:

@@ -113,8 +113,11 @@ class Day:
             if str(path.relative_to(self._stand.root)) not in flagged:
                 self.journal.faults.append(f"{agent.nick}: killed in {agent.kind}; its line {line} in {path.name} is neither committed nor flagged")
         verdict = self.random.choice(["keep", "revert"])
+        # A revert brings back what was there at the lease, also where its holder has committed since.
+        committed = {str(commit.place / name) for commit in self.journal.commits.values() if commit.nick == agent.nick for name in commit.files}
         for review in reviews:
-            self._stand.coord("review", verdict, review["review"])
+            is_safe = not any(str(self._stand.root / file["path"]) in committed for file in review["files"])
+            self._stand.coord("review", verdict if is_safe else "keep", review["review"])
         self._settle(agent, set(lines.values()))
 
     def _is_committed(self, line: str, path: Path) -> bool:
