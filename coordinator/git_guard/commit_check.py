@@ -119,7 +119,7 @@ class CommitCheck:
         Raises:
             Refusal: it is unknown.
         """
-        held = self._changed(self._held(paths, "commit"), saved)
+        held = self.find_changed(self._held(paths, "commit"), saved)
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
@@ -153,7 +153,7 @@ class CommitCheck:
         """
         held = self._held(paths, name)
         if name in ("add", "stage"):
-            held = self._changed(held, paths)
+            held = self.find_changed(held, paths)
         if not held:
             return ""
         text = ("nothing was added: it would take in what others are at work on."
@@ -277,8 +277,8 @@ class CommitCheck:
                 guard_helds.append(item)
         return guard_helds
 
-    def _changed(self, held: Sequence[rq.GuardHeld],
-                 saved: Collection[str]) -> list[rq.GuardHeld]:
+    def find_changed(self, held: Sequence[rq.GuardHeld],
+                     saved: Collection[str] = ()) -> list[rq.GuardHeld]:
         """Those of them whose commit would change what is held. A region that is as in the last
         commit does no harm."""
         if not any("::" in item.resource for item in held):

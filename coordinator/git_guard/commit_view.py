@@ -80,6 +80,9 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
     named = {os.path.normpath(f"{below}{word}") for word in words}
     held_by_others = check.held_by_others(sorted((staged | unstaged | tracked) - named))
     whole = {item.path for item in held_by_others if kind_of(item.resource) != "region"}
+    # A part that another holds and has staged cannot be committed: the file is left out.
+    whole.update(item.path for item in check.find_changed(
+        [item for item in held_by_others if item.path in staged]))
     paths = list(dict.fromkeys(item.path for item in held_by_others))
     files = [path for path in paths if path in whole or path not in staged]
     parts = [path for path in paths if path not in files and path in unstaged]

@@ -153,7 +153,10 @@ def share_regions(worker: Worker) -> None:
     """Each has a function of its own in this file."""
     name = "shared/regions.py"
     worker.edit(worker.root / name, f"    {worker.line()}", f'    return "{worker.nick}"\n')
-    worker.commit(f"-qm {{id}} -- {name}", {name})
+    # By its own part alone, as one does by `git add -p`: others have theirs in the same file.
+    patch = f"/tmp/{worker.id}.patch"
+    worker.run("part", f"git diff -U1 -- {name} | python3 tools/hunk.py {worker.id}_ > {patch} && git apply --cached {patch} && rm {patch}")
+    worker.commit("-qm {id}", {name})
     worker.run("unlock", "coord unlock --all", patient=False)
 
 

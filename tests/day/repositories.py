@@ -27,6 +27,12 @@ for name in names:
 sys.exit(fails and changed)
 """
 
+#: Leaves of a patch the hunks that add a line of this name, and no others.
+HUNK = """import re, sys
+head, *hunks = re.split("(?m)^(?=@@ )", sys.stdin.read())
+sys.stdout.write(head + "".join(hunk for hunk in hunks if sys.argv[1] in hunk))
+"""
+
 
 @dataclass
 class Repository:
@@ -69,6 +75,7 @@ class Repository:
         stand.env["PRE_COMMIT_HOME"] = str(stand.home / "cache")
         stand.write(".gitignore", ".claude/\n.mcp.json\nnode_modules\n.coord/\nfixtures/nested/\n__pycache__/\n")
         stand.write("tools/format.py", FORMATTER)
+        stand.write("tools/hunk.py", HUNK)
         for nick in NICKS:
             for n in (1, 2, 3):
                 stand.write(f"own/{nick}{n}.py", f"# {nick}\n# end\n")

@@ -124,3 +124,22 @@ def test_the_step_of_a_submodule_is_not_what_others_hold_in_it(beside: Stand) ->
     assert beside.run("git", "ls-tree", "HEAD", "sub").stdout.split()[2] == beside.run("git", "-C", "sub", "rev-parse", "HEAD").stdout.strip()
     assert agent.does("(cd sub && git add hers.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
     assert not sub.joinpath(".git/index.lock").exists()
+
+
+@ONCE
+@pytest.mark.parametrize("hooks", [True, False])
+def test_a_part_that_another_has_staged_is_left_out_too(beside: Stand, hooks: bool) -> None:
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    beside.write("both.py", text)
+    beside.run("git", "add", "both.py")
+    beside.run("git", "commit", "-qm", "both")
+    beside.coord("lock", "both.py::g", "--agent", "ann")
+    beside.write("both.py", text.replace("return 2", "return 20"))
+    beside.run("git", "add", "both.py")
+    if hooks:
+        put_hook(beside, "git diff --quiet")
+    agent = beside.agent()
+    assert agent.does("(git add mine.py && git commit -qm x) 2>&1") == 0, agent.said
+    assert "not in this commit, for others hold it: both.py" in "\n".join(agent.said)
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  both.py\n"
