@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 BENCH  := $(BIN)/python -m benchmarks
 
-.PHONY: help setup demo test test-slow check verify lint types layers house docs docs-check client client-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery cost regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
+.PHONY: help setup demo day test test-slow check verify lint types layers house docs docs-check client client-check plugins plugins-check dist release test-chaos test-foreign mutants agents test-agents test-frameworks test-clients battery cost regions-corpus bench bench-against bench-growth screenshot clean merge-corpus merge-history
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 16
 
@@ -62,6 +62,10 @@ verify: check test  ## what CI runs first
 test-chaos: setup  ## the daemon killed again and again under 16 clients; verdicts on a disk that fails
 	@TMPDIR=$${TMPDIR:-/tmp} $(BIN)/python -m pytest -m chaos -p no:xdist tests/chaos
 	@TMPDIR=$${TMPDIR:-/tmp} COORD_TEST_EFFORT=4 $(BIN)/python -m pytest -n 4 tests/service/test_verdicts.py
+
+DAY    ?= 1
+day: setup       ## four agents at work for a scripted day in three kinds of repository, some killed (DAY=7: another day; needs npm)
+	@$(BIN)/python -m tests.day --seed $(DAY)
 
 test-foreign: setup  ## the tests with somebody else's home, git settings, signals and locale, on a busy machine
 	@PYTHON=$(BIN)/python scripts/foreign.sh $(TESTS)

@@ -82,9 +82,18 @@ queue() {
     exec @PYTHON@ -I -S -E @QUEUE@ "$place" "$sub" "$program" "$@"
 }
 
+# A hook in a view adds what it has changed: from now on the index tells of every file
+# (coordinator/git_guard/commit_view.py).
+see_all() {
+    [ -n "${COORD_COMMIT_VIEW-}" ] || return 0
+    case $sub in add|stage|update-index|commit)
+        "$real" ls-files -z ":/" | "$real" update-index --no-assume-unchanged -z --stdin 2>/dev/null ;;
+    esac
+}
+
 ask() {
     # A git that is called by one which was let through, is part of that.
-    if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then return; fi
+    if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then see_all; return; fi
     queued=1
     # What these ask git beforehand locks the index, too, so they queue first, and come back here.
     case $sub in add|stage|rm|mv|update-index|commit)
@@ -94,8 +103,9 @@ ask() {
     if [ "$sub" = commit ]; then
         if ! hooked && nobodys "$@"; then return; fi
         if [ -x @PYTHON@ ]; then exec @PYTHON@ -P -m coordinator.git_guard commit "$real" "$@"; fi
-    elif [ "$sub" = apply ] && [ -x @PYTHON@ ]; then
-        exec @PYTHON@ -P -m coordinator.git_guard apply "$real" "$@"  # it may read its patch once
+    elif [ -x @PYTHON@ ] && { [ "$sub" = apply ] || [ "$sub" = stash ]; }; then
+        # The patch may be read only once; the stash may need an index of its own.
+        exec @PYTHON@ -P -m coordinator.git_guard "$sub" "$real" "$@"
     elif nobodys "$@"; then return; fi
     @PYTHON@ -P -m coordinator.git_guard turn "$real" "$$" "$@"
     case $? in

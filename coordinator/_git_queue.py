@@ -16,8 +16,9 @@ import time
 WAIT_S, SAY_AFTER_S, TICK_S = 60.0, 2.0, 0.01
 #: How long (seconds) the git of another program may lock the index. An older lock is left over.
 OTHERS_S = 5.0
-#: The file that commits lock, those in a view of their own, too; and the file that all lock.
-COMMIT, INDEX = "coord-commit.lock", "coord-index.lock"
+#: The file that commits lock, those in a view of their own, too; and the file that all lock. No git
+#: makes a lock of such a name: `coord-index.lock` would be that of a landing's own index.
+COMMIT, INDEX = "coord-commits.queue", "coord-gits.queue"
 #: The process whose git has the index: a git that its hooks call does not queue.
 HOLDER = b"COORD_GIT_INDEX"
 

@@ -1,7 +1,7 @@
 """`python -P -m coordinator.git_guard pre-commit|pre-push …`: the program of git's hooks.
 
-`turn` answers the script before git in agents' sessions (turn.py); `commit` commits, and `apply`
-applies a patch. The program is light to start.
+`turn` answers the script before git in agents' sessions (turn.py); `commit` commits, `apply`
+applies a patch, and `stash` stashes. The program is light to start.
 
 Exit code 0 lets git continue, and 1 stops it with the reason on standard error. If nobody can tell,
 it stops with a message, and a person continues with COORD_GUARD=off. If the coordinator is another
@@ -26,7 +26,8 @@ from coordinator.words.texts import harmless
 def main(arguments: list[str]) -> int:
     """The hook's exit code."""
     hook, rest = (arguments or [""])[0], arguments[1:]
-    before_git = {"turn": turn.main, "commit": turn.commit, "apply": turn.apply}.get(hook)
+    before_git = {"turn": turn.main, "commit": turn.commit, "apply": turn.apply,
+                  "stash": turn.stash}.get(hook)
     if before_git is not None:
         return before_git(rest)
     push_lines = os.fsdecode(sys.stdin.buffer.read()) if hook == "pre-push" else ""

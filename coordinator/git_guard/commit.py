@@ -1,7 +1,7 @@
 """`git commit` beside others who are at work in the same tree, with the repository's own hooks.
 
-Where others hold something, and the repository has hooks that could put their work aside, the
-commit runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
+Where others hold something, and the repository has hooks that could put their work aside, or
+the commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
 its editor, its signature and its exit code. Such commits of one working tree wait for each other.
 """
 
@@ -32,8 +32,6 @@ from coordinator.words.texts import harmless
 WAIT_S, SAYS_AFTER_S, TICK_S = 300.0, 2.0, 0.05
 #: How often a commit is made again if the branch has moved meanwhile.
 TRIES = 3
-#: How long (seconds) another git may lock the index.
-INDEX_S = 10.0
 #: Its child could not be shown the view.
 _NO_VIEW = 97
 _PR_SET_PDEATHSIG = 1
@@ -51,14 +49,15 @@ def find_view(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> C
     """
     if (commit_view.is_elsewhere(os.environ) or any(word in _TELLS for word in rest)
             or any(word.startswith(_ELSEWHERE) for word in git.options)
-            or check.is_off() or not commit_view.has_hooks(git)):
+            or check.is_off()):
         return None
     tree = git_repository.WorkTree.of(top)
     if tree is None or not (tree.own / "index").is_file() or not git.line(
             "rev-parse", "-q", "--verify", "HEAD") or under_way(tree.own):
         return None
     hidden = commit_view.find_hidden(git, check, top, rest)
-    if not hidden.files and not hidden.parts:
+    if not (commit_view.has_hooks(git) and hidden.needs_view) and not (
+            hidden.left_out and commit_view.takes_index(git, hidden, rest)):
         return None
     return CommitView(Program(git.path, [*git.options, "-C", str(tree.top)]), tree.top, tree.own,
                       hidden)
@@ -111,9 +110,7 @@ def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[
     if code == _NO_VIEW:
         view.make_scratch()
         code = _ran(view, git, rest, words, judge, scratch=True)
-    changed = {path: (old, new) for path, (old, new) in _differences(
-        view.before, commit_view.entries(view.inside)).items() if path not in view.hidden.files}
-    _put_index(view, changed)
+    view.put_back()
     left = view.bring_back()
     if left:
         sys.stderr.write(harmless("coord: what the hooks changed here does not fit to what others "
@@ -201,40 +198,6 @@ def _waited(child: int) -> int:
             signal.signal(number, handler)
     code = os.waitstatus_to_exitcode(status)
     return 128 - code if code < 0 else code
-
-
-# ---------------------------------------------------------------- the index
-
-def _differences(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """The files whose entries differ: the old and the new one, empty for none."""
-    return {path: (before.get(path, ""), after.get(path, "")) for path in {*before, *after}
-            if before.get(path) != after.get(path)}
-
-
-def _put_index(view: CommitView, changed: dict[str, tuple[str, str]]) -> None:
-    """Take changes over into the real index, where its entry is unchanged: what was staged since
-    stays."""
-    if not changed:
-        return
-    deadline = time.monotonic() + INDEX_S
-    while True:
-        now = commit_view.entries(view.git)
-        lines = []
-        for path, (old, new) in changed.items():
-            if now.get(path, "") == old:
-                mode, content = new.split()[:2] if new else ("0", "0" * 40)
-                lines.append(f"{mode} {content}\t".encode() + os.fsencode(path) + b"\0")
-        if not lines:
-            return
-        try:
-            view.git.must("update-index", "-z", "--index-info", data=b"".join(lines))
-            return
-        except Refusal:
-            if time.monotonic() >= deadline:
-                sys.stderr.write("coord: git's index is locked by another program, so `git status` "
-                                 "shows this commit's files as staged: git restore --staged .\n")
-                return
-        time.sleep(TICK_S)
 
 
 @contextlib.contextmanager

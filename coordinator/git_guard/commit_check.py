@@ -14,8 +14,10 @@ import os
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from coordinator._git_queue import HOLDER
 from coordinator.client.client import Client
@@ -39,6 +41,25 @@ IN_VIEW = "COORD_COMMIT_VIEW"
 NOT_MADE = "this commit was not made; the index is as it was."
 #: Files asked for at once, and held ones that are listed in words.
 PORTION, LISTED_MAX = 500, 20
+
+
+class Held(NamedTuple):
+    """What agents hold.
+
+    Attributes:
+        files: of all leases on files and on parts of them, from the root.
+        above: directories and globs.
+        by_others: whether others than the committer hold anything.
+    """
+
+    files: list[str]
+    above: list[str]
+    by_others: bool
+
+    def has_above(self, path: str) -> bool:
+        """Whether one of the directories or globs has this file."""
+        return any(path.startswith(name) if name.endswith("/") else fnmatch(path, name)
+                   for name in self.above)
 
 
 class CommitCheck:
@@ -99,7 +120,7 @@ class CommitCheck:
         Raises:
             Refusal: it is unknown.
         """
-        held = self._changed(self._held(paths, "commit"), saved)
+        held = self.find_changed(self._held(paths, "commit"), saved)
         if not held:
             return ""
         names = list(dict.fromkeys(item.path for item in held))
@@ -133,7 +154,7 @@ class CommitCheck:
         """
         held = self._held(paths, name)
         if name in ("add", "stage"):
-            held = self._changed(held, paths)
+            held = self.find_changed(held, paths)
         if not held:
             return ""
         text = ("nothing was added: it would take in what others are at work on."
@@ -179,16 +200,20 @@ class CommitCheck:
                                 "at work on:",
                      held, "coord commit …   (the same hooks, without that)", "git commit …")
 
-    def leased_files(self) -> list[str]:
-        """The files of all leases on files and on parts of them, from the root.
+    def find_held(self) -> Held:
+        """What is held, by anybody.
 
         Raises:
             Refusal: it is unknown.
         """
+        me = self._who().agent
         with self._client() as client:
-            return list(dict.fromkeys(
-                path_of(lease.resource, lease.kind) for lease in client.call(rq.Locks()).items
-                if lease.kind in ("file", "region")))
+            leases = client.call(rq.Locks()).items
+        return Held(
+            list(dict.fromkeys(path_of(lease.resource, lease.kind) for lease in leases
+                               if lease.kind in ("file", "region"))),
+            [lease.resource for lease in leases if lease.kind in ("dir", "glob")],
+            any(lease.locked_by != me for lease in leases))
 
     def held_by_others(self, paths: Sequence[str]) -> list[rq.GuardHeld]:
         """What others hold of these files.
@@ -253,8 +278,8 @@ class CommitCheck:
                 guard_helds.append(item)
         return guard_helds
 
-    def _changed(self, held: Sequence[rq.GuardHeld],
-                 saved: Collection[str]) -> list[rq.GuardHeld]:
+    def find_changed(self, held: Sequence[rq.GuardHeld],
+                     saved: Collection[str] = ()) -> list[rq.GuardHeld]:
         """Those of them whose commit would change what is held. A region that is as in the last
         commit does no harm."""
         if not any("::" in item.resource for item in held):
@@ -289,7 +314,13 @@ class CommitCheck:
                 )).items
         for item in guard_helds:
             item.path = os.path.relpath(self.root / item.path, self._top)
-        return guard_helds
+        return [item for item in guard_helds if not self._is_inside(item)]
+
+    def _is_inside(self, item: rq.GuardHeld) -> bool:
+        """Whether only something in a submodule is held: the commit has but the submodule's own
+        last commit."""
+        name = self._named(item.path)
+        return item.resource.startswith(f"{name}/") and (self._top / item.path / ".git").exists()
 
     def _named(self, path: str) -> str:
         """The name of a file of this tree, from the root if it lies inside. The coordinator may see

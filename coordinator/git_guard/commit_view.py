@@ -13,21 +13,26 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from coordinator.files import syscalls
+from coordinator.files.ignore import BESIDE, BESIDE_ENDS
 from coordinator.git_guard.commit_check import CommitCheck
 from coordinator.git_guard.program import Program
-from coordinator.namespaces import kernel
+from coordinator.namespaces import git_programs, kernel
 from coordinator.rules import git_commands
 from coordinator.wiring import git_repository
+from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import kind_of
 
 #: The prefix of its folders' names, in git's own folder of the working tree.
 FOLDER = "coord-commit-"
+#: How long (seconds) another git may lock the index, and how often to try again.
+INDEX_S, TICK_S = 10.0, 0.05
 #: Ignored files and folders to which a scratch tree links.
 LINKS_MAX = 2_000
 #: Makes git read a name literally, whatever characters are in it.
@@ -41,34 +46,66 @@ class Hidden(NamedTuple):
         files: others hold them, and they look as in the last commit.
         parts: others hold parts of them, and they look as in the index.
         left_out: those of the files that the commit would have had otherwise.
+        free: nobody holds them while others are at work, and they look as in the index.
+        shown: changed files that it sees as they are; None if no other agent is at work.
     """
 
     files: list[str]
     parts: list[str]
     left_out: list[str]
+    free: Sequence[str] = ()
+    shown: set[str] | None = None
+
+    @property
+    def needs_view(self) -> bool:
+        """Whether hooks could do harm to what others are at work on, or see it."""
+        return bool(self.files or self.parts) or self.shown is not None
 
 
 def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) -> Hidden:
     """What others hold of the files that differ from the last commit, or may soon.
 
     A file that the commit names itself is not hidden: the guard decides whether it may be
-    committed.
+    committed. A file that nobody holds may be what a command of another agent writes just now.
 
     Raises:
         Refusal: it is unknown who holds what.
     """
     staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
     unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}
-    tracked = _list_tracked(git, top, check.leased_files())
+    held = check.find_held()
+    tracked = _list_tracked(git, top, held.files)
     below = git.line("rev-parse", "--show-prefix")
-    named = {os.path.normpath(f"{below}{word}") for word in git_commands.named(rest)}
-    held = check.held_by_others(sorted((staged | unstaged | tracked) - named))
-    whole = {item.path for item in held if kind_of(item.resource) != "region"}
-    paths = list(dict.fromkeys(item.path for item in held))
+    words = git_commands.named(rest)
+    named = {os.path.normpath(f"{below}{word}") for word in words}
+    held_by_others = check.held_by_others(sorted((staged | unstaged | tracked) - named))
+    whole = {item.path for item in held_by_others if kind_of(item.resource) != "region"}
+    # A part that another holds and has staged cannot be committed: the file is left out.
+    whole.update(item.path for item in check.find_changed(
+        [item for item in held_by_others if item.path in staged]))
+    paths = list(dict.fromkeys(item.path for item in held_by_others))
     files = [path for path in paths if path in whole or path not in staged]
     parts = [path for path in paths if path not in files and path in unstaged]
     taken = staged | unstaged if _takes_all(rest) else staged
-    return Hidden(files, parts, [path for path in files if path in taken])
+    left_out = [path for path in files if path in taken]
+    if not held.by_others:
+        return Hidden(files, parts, left_out)
+    free = [path for path in sorted(unstaged.difference(taken, paths, held.files))
+            if not held.has_above(path) and _is_plain(top / path)]
+    if free and words:
+        asked = {*git.names("diff", "--name-only", "-z", "--no-renames", "--", *words)}
+        free = [path for path in free if path not in asked]
+    return Hidden(files, parts, left_out, free, (staged | unstaged).difference(files, free))
+
+
+def takes_index(git: Program, hidden: Hidden, rest: list[str]) -> bool:
+    """Whether this commit takes the index as it is, in which its committer has something, too."""
+    if (_takes_all(rest) or git_commands.asks_the_user(rest) or git_commands.named(rest)
+            or git_commands.names_from(rest) is not None):
+        return False
+    staged = git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")
+    return any(word.startswith("--am") for word in rest) or bool(
+        set(staged).difference(hidden.left_out))
 
 
 def _list_tracked(git: Program, top: Path, paths: Iterable[str]) -> set[str]:
@@ -126,7 +163,7 @@ class CommitView:
             lines = last + b"".join(b"0 %040d\t%s\0" % (0, os.fsencode(path)) for path in gone)
             self.inside.must("update-index", "-z", "--index-info", data=lines)
             self.hidden = self.hidden._replace(files=[file for file in files if file not in gone])
-        shown = [path for path in (*self.hidden.files, *self.hidden.parts)
+        shown = [path for path in (*self.hidden.files, *self.hidden.parts, *self.hidden.free)
                  if _is_plain(self.top / path)]
         self.inside.must("checkout-index", "-z", "--stdin", "-q", f"--prefix={self._shown}/",
                          data=_joined(shown))
@@ -135,6 +172,12 @@ class CommitView:
             self.inside.must("update-index", "--skip-worktree", "-z", "--stdin",
                              data=_joined(absent))
         self.before = entries(self.inside)
+        if self.hidden.shown is not None and git_programs.is_covered():
+            # Others begin to write these while the hooks run. The script before git has a hook's
+            # own additions looked at.
+            rest = self.before.keys() - self.hidden.shown
+            self.inside.must("update-index", "--assume-unchanged", "-z", "--stdin",
+                             data=_joined(rest))
 
     def enter(self) -> bool:
         """Show this process, and all that it starts, the view; whether the system allows it."""
@@ -163,7 +206,7 @@ class CommitView:
         self.scratch = Path(tempfile.mkdtemp(prefix=FOLDER), self.top.name)
         self.scratch.mkdir()
         self.inside.must("checkout-index", "--all", "-q", f"--prefix={self.scratch}/")
-        hidden = {*self.hidden.files, *self.hidden.parts}
+        hidden = {*self.hidden.files, *self.hidden.parts, *self.hidden.free}
         for path in self.inside.names("diff", "--name-only", "-z", "--no-renames"):
             if path not in hidden:
                 _copy(self.top / path, self.scratch / path)
@@ -177,6 +220,36 @@ class CommitView:
         shutil.copytree(self.scratch, self.folder / "began", symlinks=True)
         return self.scratch
 
+    def put_back(self) -> None:
+        """Take what changed in the private index over into the real one, where its entry is
+        unchanged: what was staged since stays."""
+        after = entries(self.inside)
+        changed = {path: (self.before.get(path, ""), after.get(path, ""))
+                   for path in {*self.before, *after}.difference(self.hidden.files)
+                   if self.before.get(path) != after.get(path)}
+        deadline = time.monotonic() + INDEX_S
+        while changed and not self._put_entries(changed):
+            if time.monotonic() >= deadline:
+                sys.stderr.write("coord: git's index is locked by another program, so `git status` "
+                                 "shows these files as staged: git restore --staged .\n")
+                return
+            time.sleep(TICK_S)
+
+    def _put_entries(self, changed: Mapping[str, tuple[str, str]]) -> bool:
+        """Try once; whether git could do it."""
+        now = entries(self.git)
+        lines = []
+        for path, (old, new) in changed.items():
+            if now.get(path, "") == old:
+                mode, content = new.split()[:2] if new else ("0", "0" * 40)
+                lines.append(f"{mode} {content}\t".encode() + os.fsencode(path) + b"\0")
+        try:
+            if lines:
+                self.git.must("update-index", "-z", "--index-info", data=b"".join(lines))
+        except Refusal:
+            return False
+        return True
+
     def bring_back(self) -> list[str]:
         """Bring what hooks have changed in committed files to the real ones, beside what others
         have changed there since; the files where the two do not fit together."""
@@ -185,7 +258,8 @@ class CommitView:
             names = sorted({*entries(self.inside)} - {*self.hidden.files})
         else:
             began, now = self.folder / "began", self._shown
-            names = [path for path in self.hidden.parts if (now / path).is_file()]
+            names = [path for path in (*self.hidden.parts, *self.hidden.free)
+                     if (now / path).is_file()]
             for path in names:
                 entry = self.before[path].split()
                 (began / path).parent.mkdir(parents=True, exist_ok=True)
@@ -200,7 +274,7 @@ class CommitView:
             shutil.rmtree(self.scratch.parent, ignore_errors=True)
 
     def _files_shown(self) -> Iterable[str]:
-        return (path for path in (*self.hidden.files, *self.hidden.parts)
+        return (path for path in (*self.hidden.files, *self.hidden.parts, *self.hidden.free)
                 if (self._shown / path).is_file())
 
 
@@ -261,7 +335,7 @@ def _brought(began: Path, now: Path, real: Path) -> bool:
 def _replace(real: Path, expected: bytes | None, data: bytes) -> bool:
     """Write a file if it still has the expected content: somebody may save it at any moment."""
     real.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=".coord-", dir=real.parent)
+    handle, name = tempfile.mkstemp(prefix=BESIDE, suffix=BESIDE_ENDS, dir=real.parent)
     beside = Path(name)
     place = os.open(real.parent, syscalls.PLACE)
     try:

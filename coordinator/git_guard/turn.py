@@ -7,6 +7,7 @@ skips. The module runs the real git to learn what a command would do, and change
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -42,6 +43,9 @@ AGAIN_S = 0.25
 REPLACED_MAX = 200
 #: How many aliases in a row are followed.
 ALIASES_MAX = 10
+#: Hook managers that put aside what is not staged, by their programs, and how many words of a
+#: command may stand before the program's own name and with it.
+MANAGERS, MANAGER_WORDS = frozenset({"pre-commit", "pre_commit", "prek", "lint-staged"}), 3
 #: They move HEAD, unless they pass for another reason.
 _OF_HEAD = frozenset({"update-ref", "symbolic-ref", "branch"})
 
@@ -87,12 +91,34 @@ def apply(arguments: Sequence[str]) -> int:
     return _become(git, rest, words)
 
 
+def stash(arguments: Sequence[str]) -> int:
+    """REAL WORD…: stash, or bring back what was, if it may happen; git's exit code."""
+    from coordinator.git_guard import stash as stashes
+
+    real, *words = arguments
+    git, rest, top = _called(real, words)
+    code = _answered(lambda: _judged(real, os.getpid(), words), lambda: _unasked(real, words))
+    if code not in (RUN, HAS_TURN):
+        return code
+    if code == HAS_TURN:
+        os.environ[TURN] = str(os.getpid())
+    _enter_queue(git, rest)
+    made = _answered(lambda: stashes.push(git, Path(top), rest), lambda: None)
+    return made if made is not None else _become(git, rest, words)
+
+
 def _become(git: Program, rest: list[str], words: list[str]) -> NoReturn:
     """Become the real git once no other git of a session uses this index."""
-    if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
-        _git_queue.enter(own, rest[0])
+    _enter_queue(git, rest)
     _git_queue.become(git.path, words)
     raise AssertionError("it has become git")
+
+
+def _enter_queue(git: Program, rest: list[str]) -> None:
+    """Wait until no other git of a session uses this index."""
+    if "GIT_INDEX_FILE" not in os.environ and (own := git.line("rev-parse", "--absolute-git-dir")):
+        _git_queue.enter(own, rest[0])
+        os.environ[_git_queue.HOLDER.decode()] = str(os.getpid())
 
 
 def _announce(real: str, words: list[str]) -> None:
@@ -201,10 +227,27 @@ def _judge_named(git: Program, check: CommitCheck, top: str, rest: list[str]) ->
 
 def _make_request(git: Program, check: CommitCheck, pid: int, rest: list[str],
                   tree: Path) -> rq.GitTurn:
+    if (tool := _find_parent(pid)) and _is_manager(tool):
+        pid = tool  # what it puts aside comes back before it ends
     if tree.is_relative_to(check.root):  # which the coordinator may see elsewhere
         tree = tree.relative_to(check.root)
     return rq.GitTurn(pid=pid, top=str(tree), command=" ".join(["git", *rest]),
                       replaces=_list_replaced(git, rest))
+
+
+def _find_parent(pid: int) -> int:
+    """The process that started this one; 0 if it has ended."""
+    with contextlib.suppress(OSError, ValueError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
+
+
+def _is_manager(pid: int) -> bool:
+    """Whether this process runs a hook manager's program."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:MANAGER_WORDS]
+        return any(Path(os.fsdecode(word)).stem in MANAGERS for word in words)
+    return False
 
 
 def _list_moved_trees(git: Program, top: str, rest: list[str]) -> list[Path] | None:
@@ -276,11 +319,11 @@ def _put_aside(git: Program, check: CommitCheck, rest: list[str]) -> int:
     """Allow a `stash` of named files only without what others hold. The git commands that it runs
     itself (it fills an index of its own, and takes a patch back) are a part of it, and not checked.
     """
-    named = git_commands.written("stash", rest[1:])
+    named = git_commands.list_stashed(rest[1:])
     if not named:
         return HAS_TURN  # it lists, shows, or only writes objects, with an index of its own
     taken = git.names("diff", "--name-only", "-z", "--no-renames", "HEAD", "--", *named)
-    if any(map(_with_untracked, rest[1:rest.index("--")])):
+    if any(map(_with_untracked, rest[1:])):
         taken += git.names("ls-files", "-z", "--others", "--full-name", "--", *named)
     return _judge_files(check, taken, "stash")
 

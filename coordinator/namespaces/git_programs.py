@@ -41,6 +41,8 @@ PASSES = ("annotate", "archive", "blame", "bundle", "cat-file", "check-*", "cher
 _SCRIPT = Path(__file__).resolve().parent.parent / "_git.sh"
 _HOOK = _SCRIPT.with_name("_hook.py")
 _QUEUE = _SCRIPT.with_name("_git_queue.py")
+#: How the script begins.
+_SIGN = b"#!/bin/sh\n# Stands in for git in an agent's session"
 #: How long (seconds) git may take to name the place of its own programs.
 TIMEOUT_S = 5.0
 
@@ -61,6 +63,15 @@ def list_programs(path: str) -> list[str]:
         if Path(real).name == "git" and _is_program(real):
             programs.setdefault(real)
     return list(programs)
+
+
+def is_covered() -> bool:
+    """Whether a git that this process calls by its name is the script, not the program."""
+    program = shutil.which("git")
+    if program is None:
+        return False
+    with open(program, "rb") as file:
+        return file.read(len(_SIGN)) == _SIGN
 
 
 def prepare(programs: list[str]) -> list[list[str]]:

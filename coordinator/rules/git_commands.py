@@ -129,11 +129,9 @@ def _renames_branch(command: _Command) -> bool:
 
 
 def _stashes_all(command: _Command) -> bool:
-    plain, args = command.plain, command.args
-    if "--" in args and (not plain or plain[0] == "push" or args[0].startswith("-")):
-        named = command.after_dashes
-        return not named or any(word in _EVERYTHING or word.rstrip("/").endswith("/.")
-                                for word in named)
+    plain, named = command.plain, list_stashed(command.args)
+    if named:
+        return any(word in _EVERYTHING or word.rstrip("/").endswith("/.") for word in named)
     return not plain or plain[0] not in ("list", "show", "create", "store")
 
 
@@ -347,11 +345,23 @@ def written(name: str, args: Sequence[str]) -> list[str]:
     if name == "restore":
         restored = _of_restore(args)
         return list(restored.files) if restored.tree else []
-    if name in ("checkout", "stash") and "--" in args:
+    if name == "stash":
+        return list_stashed(args)
+    if name == "checkout" and "--" in args:
         return list(args[args.index("--") + 1 :])
     if name == "checkout" and not _begins_a_branch(args):
         return plain[1:]  # the first one may be a commit: `either`
     return []
+
+
+def list_stashed(args: Sequence[str]) -> list[str]:
+    """The files that these words after `stash` name to be put aside; none: all, or it puts nothing
+    aside."""
+    plain, _ = split_words("stash", args)
+    if plain[:1] == ["push"]:
+        return plain[1:]
+    return list(args[args.index("--") + 1 :]) if "--" in args[:1] or (
+        "--" in args and args[0].startswith("-")) else []
 
 
 def named(rest: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.namespaces import kernel
+from coordinator.words import requests as rq
 from tests.conftest import Repo
 from tests.git_guard.test_git_guard import IDENTITY, Guarded
 
@@ -160,6 +161,9 @@ def test_a_part_of_a_file_is_committed_while_another_writes_the_rest(beside: Bes
     assert "sees     return 2" in said
     assert beside.git("show", "HEAD:both.py") == text.replace("return 1", "return 10")
     assert beside.read("both.py") == text.replace("return 1", "return 10").replace("return 2", "return  20")
+    with beside.repo.client() as client:
+        client.call(rq.Sweep())  # the watcher is waited for
+        assert {lease.resource for lease in client.call(rq.Locks()).items} == {"theirs.py", "both.py::g"}
 
 
 def test_files_that_others_have_deleted_renamed_or_only_begun(beside: Beside) -> None:
@@ -211,9 +215,18 @@ def test_another_commit_in_the_meantime_is_kept(beside: Beside) -> None:
 def test_what_others_stage_meanwhile_stays_staged(beside: Beside) -> None:
     beside.script('#!/bin/sh\nunset GIT_INDEX_FILE GIT_DIR GIT_WORK_TREE\necho 2 > "$TOP/free.py"\ngit -C "$TOP" add free.py\nexit $CODE\n')
     beside.env |= {"TOP": str(beside.root), "CODE": "0"}
-    beside.repo.write("free.py", "x = 2\n")
     beside.commits("-m", "Mine", "mine.py")
     assert sorted(line[:2] + line[3:] for line in beside.status()) in (["M free.py", " Mtheirs.py"], [" Mtheirs.py", "M free.py"])
+
+
+def test_what_a_hook_changes_in_nobodys_file_comes_back_beside_what_was_begun_there(beside: Beside) -> None:
+    text = "".join(f"{n}\n" for n in range(9))
+    beside.repo.write("free.py", text)
+    beside.git("commit", "-qnm", "free", "free.py")
+    beside.repo.write("free.py", text.replace("8", "begun"))
+    beside.script("#!/bin/sh\nsed s/0/hook/ free.py > sed.out\ncat sed.out > free.py\n")
+    beside.commits("-m", "Mine", "mine.py")
+    assert beside.read("free.py") == text.replace("8", "begun").replace("0", "hook") and beside.committed() == ["mine.py"]
 
 
 def test_without_others_at_work_it_is_git_commit(beside: Beside) -> None:

@@ -124,3 +124,22 @@ def test_who_does_not_want_to_know_is_told_nothing(make_repo: Callable[..., Repo
     ann.write(F)
     bob.write(F2)
     assert ann.told() == bob.told() == []
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_a_tree_whose_work_was_merged_is_removed_without_a_word(up: Repo, trees: dict[str, Path], merged: bool) -> None:
+    """What its agent wrote is in the last commit of the tree around; what is in none is kept for a person."""
+    ann = Agent(up, "ann", trees["w"])
+    ann.write(F)
+    ann.write("x\n", "new.py")
+    if merged:
+        commit(trees["w"])
+    for words in [["merge", "-q", "w"]] * merged + [["worktree", "remove", "--force", str(trees["w"])]]:
+        command = {"command": f"git {' '.join(words)}"}
+        ann._call("Bash", command)
+        git(up.root, *words)
+        ann._call("Bash", command, "PostToolUse", tool_response={"stdout": "", "stderr": ""})
+    ann.hook("Stop", stop_hook_active=False)
+    with up.client() as client:
+        flagged = {file.path for review in client.call(rq.Reviews()).items for file in review.files}
+    assert flagged == (set() if merged else {"m.py", "new.py"})

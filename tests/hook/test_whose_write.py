@@ -165,6 +165,22 @@ def test_what_one_of_two_commands_overwrote_is_kept(repo: Repo, size: int) -> No
         agent._call("Bash", one, "PostToolUse", tool_response={})
 
 
+def test_what_was_committed_is_not_kept_once_more(repo: Repo) -> None:
+    ann, bob = Claude(repo, "ann"), Claude(repo, "bob")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@x"]
+    for agent in (ann, bob):
+        begins(agent, "make all")
+    repo.write("c.py", "one\n")
+    until(lambda: "c.py was changed while commands of yours" in said_to(repo, ann.name))
+    for words in (["add", "c.py"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], cwd=repo.root, check=True)
+    repo.write("c.py", "two\n")
+    repo.write("last.py", "x\n")
+    until(lambda: "last.py was changed" in said_to(repo, bob.name))
+    with repo.client() as client:
+        assert not client.call(rq.Reviews()).items
+
+
 def test_a_sub_agents_command_is_its_own(repo: Repo) -> None:
     ann, sub = Claude(repo, "ann"), Claude(repo, "ann", sub="s1")
     ann.hook("SessionStart", source="startup")

@@ -187,6 +187,15 @@ def test_links_binaries_modes_deletions_and_renames_land(repo: Repo, launch: Sta
     assert is_clean(repo)
 
 
+def test_work_lands_where_gits_of_sessions_have_queued(repo: Repo, launch: Start) -> None:
+    """The files of their queue are in the way of no lock of git's."""
+    enter = f"from coordinator import _git_queue; _git_queue.enter({str(repo.root / '.git')!r}, 'commit')"
+    subprocess.run([sys.executable, "-P", "-c", enter], check=True)
+    report = launch("echo one >> a", ("one", ["a"]), options=ISOLATED).report()
+    assert report["tasks"] == {"done": 1} and report["not_landed"] == []
+    assert is_clean(repo)
+
+
 def test_a_task_that_changes_nothing_is_done_and_lands_nothing(repo: Repo, launch: Start) -> None:
     before = git(repo, "rev-parse", "HEAD")
     report = launch("true", ("look", ["a"]), n=1, options=ISOLATED).report()

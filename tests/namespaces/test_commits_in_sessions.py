@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tests.namespaces.conftest import Stand
+import subprocess
+
+import pytest
+
+from tests.namespaces.conftest import ONCE, Stand
 
 PUTS_ASIDE = '#!/bin/sh\ngit diff --quiet && exit 0\ngit stash -q -k || exit 1\ngit stash pop -q\n'
 
@@ -30,3 +34,112 @@ def test_ones_own_is_committed_beside_what_others_are_at_work_on(stand: Stand) -
         assert stand.run("git", "status", "--short", "-uno").stdout.split("\n")[:-1] == [" M dir/more.py", " M theirs.py"]
         assert stand.run("git", "stash", "list").stdout == ""
     assert agent.does("(git commit -m x -- theirs.py) 2>&1") == 1 and any("held by ann" in line for line in agent.said), agent.said
+
+
+@pytest.fixture
+def beside(stand: Stand) -> Stand:
+    """A repository with hooks, in which ann has one file and nobody another that is changed."""
+    stand.run("git", "config", "user.name", "One")
+    stand.run("git", "config", "user.email", "one@localhost")
+    for path in ("mine.py", "theirs.py", "free.py", "late.py", "version"):
+        stand.write(path, "one\n")
+    stand.run("git", "add", "-A")
+    stand.run("git", "commit", "-qm", "one")
+    stand.coord("up")
+    stand.coord("lock", "theirs.py", "--agent", "ann")
+    stand.write("mine.py", "two\n")
+    return stand
+
+
+def put_hook(stand: Stand, text: str) -> None:
+    stand.write(".git/hooks/pre-commit", f"#!/bin/sh\n{text}\n")
+    stand.run("chmod", "+x", ".git/hooks/pre-commit")
+
+
+@ONCE
+@pytest.mark.parametrize("aside", ["git checkout -q -- .", "git stash -q -k && git stash pop -q"])
+@pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
+def test_what_nobody_holds_is_not_put_aside_either(beside: Stand, form: str, aside: str) -> None:
+    """It may be what a command of another is writing just now, or a person."""
+    beside.write("free.py", "half\n")
+    before = (beside.root / "free.py").stat()
+    put_hook(beside, f"git diff --quiet || {{ {aside}; }}")
+    agent = beside.agent()
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    after = (beside.root / "free.py").stat()
+    assert beside.read("free.py") == "half\n" and (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+    assert agent.does("(git commit -qam all) 2>&1") == 0 and beside.run("git", "show", "HEAD:free.py").stdout == "half\n", "as git has it"
+
+
+@ONCE
+@pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
+def test_hooks_do_not_see_what_another_begins_meanwhile(beside: Stand, form: str) -> None:
+    """pre-commit takes it for the doing of its hooks, or puts it aside."""
+    put_hook(beside, 'touch began; while ! test -e go; do sleep 0.02; done; git diff --exit-code -- late.py || exit 3; git diff --quiet')
+    agent = beside.agent()
+    begins = subprocess.Popen([*beside.become, "sh", "-c", "while ! test -e began; do sleep 0.02; done; echo half > late.py; touch go"], cwd=beside.root)
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    assert begins.wait() == 0 and beside.read("late.py") == "half\n"
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+
+
+@ONCE
+@pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
+@pytest.mark.parametrize("add", ["git add version", "git add -u", "git update-index version", "git rm -q --cached version && git add version"])
+def test_what_a_hook_adds_is_committed(beside: Stand, form: str, add: str) -> None:
+    put_hook(beside, f"echo 2 > version; {add}")
+    agent = beside.agent()
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py", "version"]
+
+
+@ONCE
+@pytest.mark.parametrize("form", ["git add mine.py && git commit -qm x", "git add mine.py && git -c user.name=Two commit -qm x", "git add mine.py && git commit -m x --amend"])
+def test_what_others_have_staged_stops_nobodys_commit_without_hooks_either(beside: Stand, form: str) -> None:
+    """Else two who have staged something wait for each other for ever."""
+    beside.write("theirs.py", "two\n")
+    beside.run("git", "add", "theirs.py")
+    agent = beside.agent()
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    assert "not in this commit, for others hold it: theirs.py" in "\n".join(agent.said)
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.run("git", "show", "HEAD:theirs.py").stdout == "one\n"
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  theirs.py\n"
+    assert agent.does("(git commit -qm x -- theirs.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
+    assert agent.does("(git commit -qm x) 2>&1") == 1 and "held by ann" in "\n".join(agent.said), "there is nothing of its own"
+
+
+@ONCE
+def test_the_step_of_a_submodule_is_not_what_others_hold_in_it(beside: Stand) -> None:
+    sub = beside.root / "sub"
+    for words in (("init", "-q", "sub"), ("-C", "sub", "config", "user.name", "One"), ("-C", "sub", "config", "user.email", "one@localhost"),
+                  ("-C", "sub", "commit", "-q", "--allow-empty", "-m", "one"), ("add", "sub"), ("commit", "-qm", "sub")):
+        assert beside.run("git", *words).returncode == 0, words
+    beside.write("sub/own.py", "one\n")
+    beside.write("sub/hers.py", "half\n")
+    beside.coord("lock", "sub/hers.py", "--agent", "ann")
+    agent = beside.agent()
+    assert agent.does("(cd sub && git add own.py && git commit -qm two) 2>&1") == 0, agent.said
+    assert agent.does("(git add sub && git commit -qm step -- sub) 2>&1") == 0, agent.said
+    assert beside.run("git", "ls-tree", "HEAD", "sub").stdout.split()[2] == beside.run("git", "-C", "sub", "rev-parse", "HEAD").stdout.strip()
+    assert agent.does("(cd sub && git add hers.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
+    assert not sub.joinpath(".git/index.lock").exists()
+
+
+@ONCE
+@pytest.mark.parametrize("hooks", [True, False])
+def test_a_part_that_another_has_staged_is_left_out_too(beside: Stand, hooks: bool) -> None:
+    text = "def f():\n    return 1\n\n\ndef g():\n    return 2\n"
+    beside.write("both.py", text)
+    beside.run("git", "add", "both.py")
+    beside.run("git", "commit", "-qm", "both")
+    beside.coord("lock", "both.py::g", "--agent", "ann")
+    beside.write("both.py", text.replace("return 2", "return 20"))
+    beside.run("git", "add", "both.py")
+    if hooks:
+        put_hook(beside, "git diff --quiet")
+    agent = beside.agent()
+    assert agent.does("(git add mine.py && git commit -qm x) 2>&1") == 0, agent.said
+    assert "not in this commit, for others hold it: both.py" in "\n".join(agent.said)
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  both.py\n"

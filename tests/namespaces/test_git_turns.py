@@ -537,3 +537,20 @@ def test_a_commit_and_a_merge_tell_what_another_tree_changes_too(repo: Stand, ov
     assert [line for line in agent.said if line.startswith("coord")] == [line.replace("trunk", "topic").replace(
         "in topic;", "in third;") for line in said], agent.said
     assert any(line.startswith("CONFLICT") for line in agent.said), "git merges all the same"
+
+
+@ONCE
+@pytest.mark.parametrize("name", ["pre-commit", "lint-staged"])
+def test_a_hook_manager_that_is_typed_has_the_turn_until_it_ends(repo: Stand, name: str) -> None:
+    """What it has put aside comes back at its end, and fits only where nobody has written meanwhile."""
+    repo.write(f"bin/{name}", "#!/bin/sh\ngit diff > .git/aside; git checkout -q -- . || exit 3\ntouch aside; while ! test -e go; do sleep 0.02; done\ngit apply .git/aside\n")
+    repo.run("chmod", "+x", f"bin/{name}")
+    agent = repo.agent()
+    repo.write("a.py", "nobody's\n")
+    assert agent.does(f"bin/{name} & while ! test -e aside; do sleep 0.02; done") == 0
+    assert repo.tries("lock", "b.py", "--agent", "ann").returncode != 0
+    repo.write("go", "")
+    assert agent.does("wait $!") == 0 and repo.read("a.py") == "nobody's\n", agent.said
+    until(lambda: repo.tries("lock", "b.py", "--agent", "ann").returncode == 0)
+    repo.run("rm", "aside", "go")
+    assert agent.does(f"(bin/{name}) 2>&1") == 3 and repo.read("a.py") == "nobody's\n", "and it begins while nobody else is at work"

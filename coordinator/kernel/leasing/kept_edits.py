@@ -230,14 +230,25 @@ def _has_new_lines(tx: Tx, file: KeptFile, now: str) -> bool:
 
 
 def _is_elsewhere(svc: Service, tx: Tx, file: KeptFile, edit: KeptEdit) -> bool:
-    """Whether what an edit made is in the last commit, or in a file that was renamed.
+    """Whether what an edit made is in the last commit of its working tree or of the main one, or in
+    a file that was renamed.
 
     Raises:
         Unready: it has to be looked at.
     """
     if edit.after is not None and tx.has("version_elsewhere", edit.after, file.path):
         return True
-    path = svc.where(file.worktree, file.path)
+    # A linked tree is removed once its work was merged.
+    return any(_is_committed(tx, edit, svc.where(tree, file.path))
+               for tree in dict.fromkeys((file.worktree, None)))
+
+
+def _is_committed(tx: Tx, edit: KeptEdit, path: str) -> bool:
+    """Whether the last commit has what an edit made in the file at this absolute path.
+
+    Raises:
+        Unready: it has to be looked at.
+    """
     tx.looked.require([Committed(path)])
     try:
         committed = tx.looked.committed(path)

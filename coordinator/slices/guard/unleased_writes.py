@@ -59,8 +59,8 @@ def keep_both(svc: Service, tx: Tx, change: Seen, before: str | None, seen_at: s
     to a person where one has overwritten the other."""
     repository_files.keep(tx, change.now)
     if (flagged or before is None or seen_at is None or seen_at < tx.later(-LATE_MS)
-            or not tx.has("blob_has", before)):
-        return
+            or before == change.before.hash or not tx.has("blob_has", before)):
+        return  # nothing of it is lost, or git has it
     flag(svc, tx, change, before, f"{change.path} was written twice while commands of several "
           "agents ran, and nobody had leased it: what the earlier write left is kept.")
 
