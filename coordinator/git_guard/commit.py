@@ -1,8 +1,9 @@
 """`git commit` beside others who are at work in the same tree, with the repository's own hooks.
 
-Where others hold something, and the repository has hooks that could put their work aside, or
-the commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
-its editor, its signature and its exit code. Such commits of one working tree wait for each other.
+Where others hold something, and the repository has hooks that could put their work aside, or the
+commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's
+own commit all the same: its hooks, its editor, its signature and its exit code. Such commits of one
+working tree wait for each other.
 """
 
 from __future__ import annotations
