@@ -31,6 +31,9 @@ def list_patched(git: Program, rest: list[str]) -> list[str] | None:
         return None
     patch = _read_patch() if git_objects.reads_patch(rest) else b""
     summary = git.says(*telling[:1], "--summary", *telling[1:], data=patch)
+    if summary is None and git.says(*telling[:1], "--summary", *telling[1:], data=patch,
+                                    ended=(1, 128, 129)) is not None:
+        return []  # git cannot read the patch, and says so
     if summary is None or any(line.startswith((b" rename", b" copy"))
                               for line in summary.splitlines()):
         return None

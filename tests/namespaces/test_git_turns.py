@@ -489,7 +489,7 @@ def test_a_patch_and_a_stash_are_judged_by_their_files(repo: Stand) -> None:
     agent = repo.agent()
     repo.write("sub/x", "x\n")
     repo.coord("lock", "a.py", "--agent", "ann")
-    agent.does("(git stash drop; git stash pop) 2>&1")  # there is none
+    agent.does("(git stash drop; git stash pop; git apply sub; git apply nowhere; echo x | git apply) 2>&1")  # there is none
     assert "No stash entries found." in "\n".join(agent.said) and "ann" not in "\n".join(agent.said), agent.said
     repo.coord("unlock", "a.py", "--agent", "ann")
     for command in ("git add sub; git commit -qm x -- sub", "echo 2 >> b.py; git diff -- b.py > .git/mine.diff; git checkout -q -- b.py",
