@@ -40,9 +40,11 @@ from coordinator.words.wrong_values import in_words
 PROTOCOL = 1
 #: Longest request line, in bytes.
 LINE_BYTES_MAX = REQUEST_BYTES_MAX
-#: Bytes of unread answers. With more the connection takes no requests and sends no events until its
-#: peer reads.
+#: Bytes of unread answers. With more the connection serves no requests and sends no events until
+#: its peer reads.
 UNREAD_BYTES_MAX = 256 * 1024
+#: Bytes of requests that are read meanwhile, so that a peer can send its thousand before it reads.
+UNSERVED_BYTES_MAX = 256 * 1024
 #: Requests of one connection that may be unanswered.
 UNANSWERED_MAX = 1_000
 #: How long (seconds) one connection's requests are taken before other connections have their turn.
@@ -109,7 +111,6 @@ class Conversation(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._full = True
-        self._pause_reading()
 
     def resume_writing(self) -> None:
         self._full = False
@@ -149,7 +150,8 @@ class Conversation(asyncio.Protocol):
             self._unsubscribe = None
 
     def data_received(self, data: bytes) -> None:
-        if self._between and data.find(b"\n") == len(data) - 1 and data.startswith(b"{"):
+        if self._between and not self._full and data.find(b"\n") == len(data) - 1 and (
+                data.startswith(b"{")):
             self._serve_request(data)  # nearly always: one request, whole
             return
         if self._transport is None:
@@ -226,7 +228,10 @@ class Conversation(asyncio.Protocol):
             loop.call_soon(self._process_rest)
             return
         if self._full or self._unanswered >= UNANSWERED_MAX:
-            self._pause_reading()
+            if len(self._rest) > UNSERVED_BYTES_MAX:
+                self._pause_reading()
+            else:
+                self._transport.resume_reading()
             return
         self._transport.resume_reading()
         if self._hook is None and len(self._rest) > LINE_BYTES_MAX:

@@ -280,6 +280,18 @@ def test_replies_that_nobody_reads_are_bounded(scene: Repo) -> None:
         link.close()
 
 
+@pytest.mark.parametrize("op", ["status", "health", "locks"])
+def test_a_thousand_requests_may_be_sent_before_an_answer_is_read(scene: Repo, op: str) -> None:
+    """As the protocol's page says. Not even the sending waits."""
+    link = connect(scene.state)
+    assert link is not None
+    link.settimeout(20)
+    link.sendall(b"".join(b'{"op":"%b","id":%d}\n' % (op.encode(), number) for number in range(1_000)))
+    file = link.makefile("rb")
+    assert [json.loads(file.readline())["id"] for _ in range(1_000)] == list(range(1_000))
+    link.close()
+
+
 def test_openapi_names_every_operation(scene: Repo) -> None:
     base = scene.state.http.read_text().strip()
     asked = urllib.request.Request(base + "/openapi.json", headers={
