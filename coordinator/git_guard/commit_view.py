@@ -175,7 +175,8 @@ class CommitView:
         if self.hidden.shown is not None and git_programs.is_covered():
             # Others begin to write these while the hooks run. The script before git has a hook's
             # own additions looked at.
-            rest = self.before.keys() - self.hidden.shown
+            rest = self.before.keys() - {*self.hidden.shown, *self.hidden.files,
+                                         *self.hidden.parts, *self.hidden.free}
             self.inside.must("update-index", "--assume-unchanged", "-z", "--stdin",
                              data=_joined(rest))
 

@@ -85,6 +85,17 @@ def test_hooks_do_not_see_what_another_begins_meanwhile(beside: Stand, form: str
 
 
 @ONCE
+def test_a_half_that_is_staged_is_put_aside_by_itself(beside: Stand) -> None:
+    beside.write("theirs.py", "half\n")
+    beside.write("free.py", "half\n")
+    put_hook(beside, "git diff > .git/aside; git checkout -- . || exit 3; git apply .git/aside")
+    agent = beside.agent()
+    assert agent.does("git add mine.py && echo three >> mine.py && coord lock mine.py && (git commit -qm x) 2>&1") == 0, agent.said
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.read("mine.py") == "two\nthree\n"
+    assert beside.read("theirs.py") == beside.read("free.py") == "half\n"
+
+
+@ONCE
 @pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
 @pytest.mark.parametrize("add", ["git add version", "git add -u", "git update-index version", "git rm -q --cached version && git add version"])
 def test_what_a_hook_adds_is_committed(beside: Stand, form: str, add: str) -> None:
