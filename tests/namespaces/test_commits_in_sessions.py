@@ -96,6 +96,22 @@ def test_a_half_that_is_staged_is_put_aside_by_itself(beside: Stand) -> None:
 
 
 @ONCE
+def test_a_half_is_put_aside_beside_what_another_begins_meanwhile(beside: Stand) -> None:
+    """What is put aside is what git tells of, and not all that differs."""
+    put_hook(beside, "touch began; while ! test -e go; do sleep 0.02; done; git diff > .git/aside; git -c submodule.recurse=0 checkout -- . || exit 3; git apply .git/aside")
+    agent = beside.agent()
+    begins = subprocess.Popen([*beside.become, "sh", "-c", "while ! test -e began; do sleep 0.02; done; echo half > late.py; exec mkdir locked"], cwd=beside.root)
+    holds = subprocess.Popen([*beside.become, "sh", "-c", "while ! test -e held; do sleep 0.02; done; exec touch go"], cwd=beside.root)
+    assert agent.does("git add mine.py && echo three >> mine.py && coord lock mine.py && { git commit -qm x >out 2>&1 & }") == 0, agent.said
+    assert begins.wait() == 0
+    beside.coord("lock", "late.py", "--agent", "ann")
+    beside.write("held", "")
+    assert holds.wait() == 0 and agent.does("wait; cat out") == 0
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.read("mine.py") == "two\nthree\n", agent.said
+    assert beside.read("late.py") == "half\n"
+
+
+@ONCE
 @pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
 @pytest.mark.parametrize("add", ["git add version", "git add -u", "git update-index version", "git rm -q --cached version && git add version"])
 def test_what_a_hook_adds_is_committed(beside: Stand, form: str, add: str) -> None:
