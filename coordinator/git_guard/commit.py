@@ -1,8 +1,9 @@
 """`git commit` beside others who are at work in the same tree, with the repository's own hooks.
 
-Where others hold something, and the repository has hooks that could put their work aside, or
-the commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's own commit all the same: its hooks,
-its editor, its signature and its exit code. Such commits of one working tree wait for each other.
+Where others hold something, and the repository has hooks that could put their work aside, or the
+commit would take what they have staged, it runs in a view of its own (`commit_view`). It is git's
+own commit all the same: its hooks, its editor, its signature and its exit code. Such commits of one
+working tree wait for each other.
 """
 
 from __future__ import annotations
@@ -86,7 +87,6 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
             view = find_view(git, check, top, rest)
             if view is None:
                 return None
-            _git_queue.leave(str(tree.own))  # it has an index of its own
             try:
                 head = git.line("rev-parse", "HEAD")
                 code = _committed(view, git, rest, words, judge)
@@ -102,6 +102,7 @@ def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[
                judge: Judge) -> int:
     """Try once. Changes in its own index come into the real one."""
     view.build()
+    _git_queue.leave(str(view.own))  # it has an index of its own
     if view.hidden.left_out:
         sys.stderr.write(harmless("coord: not in this commit, for others hold it: "
                                   f"{', '.join(view.hidden.left_out)}\n"))

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.namespaces.conftest import ONCE, Stand
+from tests.waiting import until
 
 PUTS_ASIDE = '#!/bin/sh\ngit diff --quiet && exit 0\ngit stash -q -k || exit 1\ngit stash pop -q\n'
 
@@ -170,3 +171,21 @@ def test_a_part_that_another_has_staged_is_left_out_too(beside: Stand, hooks: bo
     assert "not in this commit, for others hold it: both.py" in "\n".join(agent.said)
     assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
     assert beside.run("git", "status", "--short", "-uno").stdout == "M  both.py\n"
+
+
+@ONCE
+@pytest.mark.parametrize("hooks", [True, False])
+def test_what_a_dead_agent_has_staged_is_not_committed_by_another(beside: Stand, hooks: bool) -> None:
+    """Before a person has judged it."""
+    if hooks:
+        put_hook(beside, "git diff --quiet")
+    dead, agent = beside.agent(), beside.agent()
+    assert dead.does("coord lock late.py && echo half > late.py && git add late.py") == 0, dead.said
+    dead.process.kill()
+    dead.process.wait()
+    until(lambda: beside.asks("review", "list")["items"])
+    assert agent.does("(git add mine.py && git commit -qm x) 2>&1") == 0, agent.said
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  late.py\n"
+    beside.coord("review", "keep", beside.asks("review", "list")["items"][0]["review"])
+    assert agent.does("(git commit -qm y) 2>&1") == 0 and beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout == "late.py\n"
