@@ -80,9 +80,9 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
     named = {os.path.normpath(f"{below}{word}") for word in words}
     differ = (staged | unstaged | _list_tracked(git, top, held.files)) - named
     files, parts = _divide(check, check.held_by_others(sorted(differ)), staged, unstaged)
-    # What a dead agent has staged is nobody's to commit before a person has judged it.
-    files += sorted((staged & held.reviewed) - named.union(files))
     taken = staged | unstaged if _takes_all(rest) else staged
+    # What a dead agent has left is nobody's to commit before a person has judged it.
+    files += sorted((taken & held.reviewed) - named.union(files))
     left_out = [path for path in files if path in taken]
     if not held.by_others:
         return Hidden(files, parts, left_out)

@@ -174,8 +174,9 @@ def test_a_part_that_another_has_staged_is_left_out_too(beside: Stand, hooks: bo
 
 
 @ONCE
-@pytest.mark.parametrize("hooks", [True, False])
-def test_what_a_dead_agent_has_staged_is_not_committed_by_another(beside: Stand, hooks: bool) -> None:
+@pytest.mark.parametrize(("hooks", "form"), [(True, "git add mine.py && git commit -qm x"), (False, "git add mine.py && git commit -qm x"),
+                                             (True, "git commit -qam x")])
+def test_what_a_dead_agent_has_staged_is_not_committed_by_another(beside: Stand, hooks: bool, form: str) -> None:
     """Before a person has judged it."""
     if hooks:
         put_hook(beside, "git diff --quiet")
@@ -184,7 +185,7 @@ def test_what_a_dead_agent_has_staged_is_not_committed_by_another(beside: Stand,
     dead.process.kill()
     dead.process.wait()
     until(lambda: beside.asks("review", "list")["items"])
-    assert agent.does("(git add mine.py && git commit -qm x) 2>&1") == 0, agent.said
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
     assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
     assert beside.run("git", "status", "--short", "-uno").stdout == "M  late.py\n"
     beside.coord("review", "keep", beside.asks("review", "list")["items"][0]["review"])
