@@ -84,16 +84,25 @@ queue() {
 
 # A hook in a view adds what it has changed: from now on the index tells of every file
 # (coordinator/git_guard/commit_view.py).
+# A manager that puts all aside takes what git tells of, and not what another has begun meanwhile.
 see_all() {
     [ -n "${COORD_COMMIT_VIEW-}" ] || return 0
-    case $sub in add|stage|update-index|commit)
-        "$real" ls-files -z ":/" | "$real" update-index --no-assume-unchanged -z --stdin 2>/dev/null ;;
+    case $sub in
+        add|stage|update-index|commit)
+            "$real" ls-files -z ":/" | "$real" update-index --no-assume-unchanged -z --stdin 2>/dev/null ;;
+        checkout)
+            case $* in *"checkout -- .")
+                "$real" diff --quiet --relative && exit 0
+                "$real" diff --name-only --relative -z |
+                    "$real" checkout -q --pathspec-from-file=- --pathspec-file-nul
+                exit ;;
+            esac ;;
     esac
 }
 
 ask() {
     # A git that is called by one which was let through, is part of that.
-    if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then see_all; return; fi
+    if [ -n "${COORD_GIT_TURN-}" ] && [ -d "/proc/$COORD_GIT_TURN" ]; then see_all "$@"; return; fi
     queued=1
     # What these ask git beforehand locks the index, too, so they queue first, and come back here.
     case $sub in add|stage|rm|mv|update-index|commit)

@@ -99,8 +99,13 @@ class GitQuestions:
         self._check(paths, None, token, answer_held)
 
     def _answer_free(self, paths: list[str], answer: Callable[[Answer], None]) -> None:
-        """Answer for files that nobody holds. The full check tells what other trees change, too."""
+        """Answer for files that nobody holds. The full check tells what other trees change, and
+        leaves out what waits for a person's verdict, too."""
         service, tree = self._router.service, self._router.service.tree
+        if paths and self._router.look(
+                lambda view: view.has("reviews_list", "open", 1, None, None, 0, 0)):
+            answer(Answer(RUN_CHECK))
+            return
         if not paths or tree.alone or service.settings.worktrees.overlap == "ignore":
             answer(Answer(FREE))
             return

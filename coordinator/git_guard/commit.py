@@ -87,7 +87,6 @@ def run(git: Program, check: CommitCheck, top: Path, rest: list[str], words: Seq
             view = find_view(git, check, top, rest)
             if view is None:
                 return None
-            _git_queue.leave(str(tree.own))  # it has an index of its own
             try:
                 head = git.line("rev-parse", "HEAD")
                 code = _committed(view, git, rest, words, judge)
@@ -103,6 +102,7 @@ def _committed(view: CommitView, git: Program, rest: list[str], words: Sequence[
                judge: Judge) -> int:
     """Try once. Changes in its own index come into the real one."""
     view.build()
+    _git_queue.leave(str(view.own))  # it has an index of its own
     if view.hidden.left_out:
         sys.stderr.write(harmless("coord: not in this commit, for others hold it: "
                                   f"{', '.join(view.hidden.left_out)}\n"))

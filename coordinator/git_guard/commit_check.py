@@ -50,11 +50,13 @@ class Held(NamedTuple):
         files: of all leases on files and on parts of them, from the root.
         above: directories and globs.
         by_others: whether others than the committer hold anything.
+        reviewed: what others have left half done, from the top of the working tree.
     """
 
     files: list[str]
     above: list[str]
     by_others: bool
+    reviewed: set[str]
 
     def has_above(self, path: str) -> bool:
         """Whether one of the directories or globs has this file."""
@@ -209,11 +211,14 @@ class CommitCheck:
         me = self._who().agent
         with self._client() as client:
             leases = client.call(rq.Locks()).items
+            reviews = client.call(rq.Reviews()).items
         return Held(
             list(dict.fromkeys(path_of(lease.resource, lease.kind) for lease in leases
                                if lease.kind in ("file", "region"))),
             [lease.resource for lease in leases if lease.kind in ("dir", "glob")],
-            any(lease.locked_by != me for lease in leases))
+            any(lease.locked_by != me for lease in leases),
+            {os.path.relpath(self.root / file.path, self._top) for review in reviews
+             for file in review.files if file.worktree is None and review.agent not in (None, me)})
 
     def held_by_others(self, paths: Sequence[str]) -> list[rq.GuardHeld]:
         """What others hold of these files.

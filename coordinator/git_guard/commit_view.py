@@ -26,6 +26,7 @@ from coordinator.git_guard.program import Program
 from coordinator.namespaces import git_programs, kernel
 from coordinator.rules import git_commands
 from coordinator.wiring import git_repository
+from coordinator.words import requests as rq
 from coordinator.words.refusals import Refusal
 from coordinator.words.resource_names import kind_of
 
@@ -74,28 +75,33 @@ def find_hidden(git: Program, check: CommitCheck, top: Path, rest: list[str]) ->
     staged = {*git.names("diff", "--cached", "--name-only", "-z", "--no-renames", "HEAD")}
     unstaged = {*git.names("diff", "--name-only", "-z", "--no-renames")}
     held = check.find_held()
-    tracked = _list_tracked(git, top, held.files)
-    below = git.line("rev-parse", "--show-prefix")
     words = git_commands.named(rest)
+    below = git.line("rev-parse", "--show-prefix")
     named = {os.path.normpath(f"{below}{word}") for word in words}
-    held_by_others = check.held_by_others(sorted((staged | unstaged | tracked) - named))
-    whole = {item.path for item in held_by_others if kind_of(item.resource) != "region"}
-    # A part that another holds and has staged cannot be committed: the file is left out.
-    whole.update(item.path for item in check.find_changed(
-        [item for item in held_by_others if item.path in staged]))
-    paths = list(dict.fromkeys(item.path for item in held_by_others))
-    files = [path for path in paths if path in whole or path not in staged]
-    parts = [path for path in paths if path not in files and path in unstaged]
+    differ = (staged | unstaged | _list_tracked(git, top, held.files)) - named
+    files, parts = _divide(check, check.held_by_others(sorted(differ)), staged, unstaged)
     taken = staged | unstaged if _takes_all(rest) else staged
+    # What a dead agent has left is nobody's to commit before a person has judged it.
+    files += sorted((taken & held.reviewed) - named.union(files))
     left_out = [path for path in files if path in taken]
     if not held.by_others:
         return Hidden(files, parts, left_out)
-    free = [path for path in sorted(unstaged.difference(taken, paths, held.files))
+    asked = git.names("diff", "--name-only", "-z", "--no-renames", "--", *words) if words else []
+    free = [path for path in sorted(unstaged.difference(taken, files, parts, held.files, asked))
             if not held.has_above(path) and _is_plain(top / path)]
-    if free and words:
-        asked = {*git.names("diff", "--name-only", "-z", "--no-renames", "--", *words)}
-        free = [path for path in free if path not in asked]
     return Hidden(files, parts, left_out, free, (staged | unstaged).difference(files, free))
+
+
+def _divide(check: CommitCheck, held: Sequence[rq.GuardHeld], staged: set[str],
+            unstaged: set[str]) -> tuple[list[str], list[str]]:
+    """The files that are hidden whole, and those of which parts are. A file in which another has
+    staged a part that it holds cannot be committed."""
+    whole = {item.path for item in held if kind_of(item.resource) != "region"}
+    whole.update(item.path for item in check.find_changed(
+        [item for item in held if item.path in staged]))
+    paths = list(dict.fromkeys(item.path for item in held))
+    files = [path for path in paths if path in whole or path not in staged]
+    return files, [path for path in paths if path not in files and path in unstaged]
 
 
 def takes_index(git: Program, hidden: Hidden, rest: list[str]) -> bool:
@@ -175,7 +181,8 @@ class CommitView:
         if self.hidden.shown is not None and git_programs.is_covered():
             # Others begin to write these while the hooks run. The script before git has a hook's
             # own additions looked at.
-            rest = self.before.keys() - self.hidden.shown
+            rest = self.before.keys() - {*self.hidden.shown, *self.hidden.files,
+                                         *self.hidden.parts, *self.hidden.free}
             self.inside.must("update-index", "--assume-unchanged", "-z", "--stdin",
                              data=_joined(rest))
 

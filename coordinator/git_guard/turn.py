@@ -97,6 +97,8 @@ def stash(arguments: Sequence[str]) -> int:
 
     real, *words = arguments
     git, rest, top = _called(real, words)
+    if git_objects.used_stash(rest) is not None:  # another may put an entry on top meanwhile
+        _enter_queue(git, rest)
     code = _answered(lambda: _judged(real, os.getpid(), words), lambda: _unasked(real, words))
     if code not in (RUN, HAS_TURN):
         return code

@@ -172,10 +172,10 @@ def test_what_is_no_code_is_refused_and_ends_nothing(repo: Repo) -> None:
 
 def test_a_page_of_another_origin_or_name_gets_nothing(repo: Repo) -> None:
     door, page = opened(repo)
-    assert door.enter(page.code, Origin="http://evil.example")[0] == 401
+    assert door.enter(page.code, Origin="http://evil.example")[0] == 403
     assert door.enter(page.code, Host="evil.example")[0] == 401
     assert door.ask("GET", "/", Host="evil.example")[0] == 401
-    assert door.enter(page.code, Origin=f"http://127.0.0.1:{door.port + 1}")[0] == 401
+    assert door.enter(page.code, Origin=f"http://127.0.0.1:{door.port + 1}")[0] == 403
     assert door.enter(page.code, Origin=page.address)[0] == 200, "what was refused has not used the code up"
 
 

@@ -21,7 +21,7 @@ from tests.namespaces.conftest import Stand
 #: How often (seconds) a refused agent tries again, and for how long.
 AGAIN_S, PATIENCE_S = 0.4, 90.0
 #: What a refusal says because another holds something.
-LOCKED = re.compile(r"held by|holds |hold it|others? (?:are|is) at work|is at work|whole working tree|Read-only file system|read-only here|in line|another agent|would replace a commit of")
+LOCKED = re.compile(r"held by|holds |others? (?:are|is) at work|is at work|whole working tree|Read-only file system|read-only here|in line|another agent|would replace a commit of")
 #: Reads one order a line: a hook's call, an edit, or a command; answers each with [code, output, errors].
 PROGRAM = r"""
 import json, subprocess, sys

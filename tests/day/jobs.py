@@ -100,7 +100,8 @@ def stash(worker: Worker) -> None:
     if f"{worker.id}_1" in (worker.root / worker.own()).read_text():
         worker.fail("the stash left the line in the file")
     if worker.run("pop", "git stash pop -q", patient=False) is None:
-        worker.run("own pop", f"git stash pop -q $(git stash list | grep {worker.id}$ | cut -d: -f1)")
+        # Others' entries come and go between the two commands.
+        worker.run("own pop", f"for k in 1 2 3 4 5; do git stash pop -q $(git stash list | grep {worker.id}$ | cut -d: -f1) && exit 0; sleep 0.3; done; exit 1")
     worker.commit(f"-qm {{id}} {worker.own()}", {worker.own()})
 
 

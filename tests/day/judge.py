@@ -73,7 +73,7 @@ def _explains(lease: Lease, attempt: Attempt) -> bool:
     """Whether the lease is of another, lived while the call was tried, and is of a file that the call or its refusal names."""
     name = lease.resource.partition("::")[0].rpartition("/")[2]
     return (attempt.nick != lease.nick and lease.began <= attempt.ended + NEAR_S and lease.ended >= attempt.began - NEAR_S
-            and (name in attempt.text or name in attempt.command or attempt.label == "amend"))
+            and (name in attempt.text or name in attempt.command or attempt.label == "amend" or lease.resource.startswith("git:index")))
 
 
 def list_leases(repository: Repository, names: dict[str, str]) -> list[Lease]:

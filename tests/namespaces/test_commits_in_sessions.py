@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.namespaces.conftest import ONCE, Stand
+from tests.waiting import until
 
 PUTS_ASIDE = '#!/bin/sh\ngit diff --quiet && exit 0\ngit stash -q -k || exit 1\ngit stash pop -q\n'
 
@@ -85,6 +86,33 @@ def test_hooks_do_not_see_what_another_begins_meanwhile(beside: Stand, form: str
 
 
 @ONCE
+def test_a_half_that_is_staged_is_put_aside_by_itself(beside: Stand) -> None:
+    beside.write("theirs.py", "half\n")
+    beside.write("free.py", "half\n")
+    put_hook(beside, "git diff > .git/aside; git checkout -- . || exit 3; git apply .git/aside")
+    agent = beside.agent()
+    assert agent.does("git add mine.py && echo three >> mine.py && coord lock mine.py && (git commit -qm x) 2>&1") == 0, agent.said
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.read("mine.py") == "two\nthree\n"
+    assert beside.read("theirs.py") == beside.read("free.py") == "half\n"
+
+
+@ONCE
+def test_a_half_is_put_aside_beside_what_another_begins_meanwhile(beside: Stand) -> None:
+    """What is put aside is what git tells of, and not all that differs."""
+    put_hook(beside, "touch began; while ! test -e go; do sleep 0.02; done; git diff > .git/aside; git -c submodule.recurse=0 checkout -- . || exit 3; git apply .git/aside")
+    agent = beside.agent()
+    begins = subprocess.Popen([*beside.become, "sh", "-c", "while ! test -e began; do sleep 0.02; done; echo half > late.py; exec mkdir locked"], cwd=beside.root)
+    holds = subprocess.Popen([*beside.become, "sh", "-c", "while ! test -e held; do sleep 0.02; done; exec touch go"], cwd=beside.root)
+    assert agent.does("git add mine.py && echo three >> mine.py && coord lock mine.py && { git commit -qm x >out 2>&1 & }") == 0, agent.said
+    assert begins.wait() == 0
+    beside.coord("lock", "late.py", "--agent", "ann")
+    beside.write("held", "")
+    assert holds.wait() == 0 and agent.does("wait; cat out") == 0
+    assert beside.run("git", "show", "HEAD:mine.py").stdout == "two\n" and beside.read("mine.py") == "two\nthree\n", agent.said
+    assert beside.read("late.py") == "half\n"
+
+
+@ONCE
 @pytest.mark.parametrize("form", ["git commit -qm x mine.py", "git add mine.py && git commit -qm x"])
 @pytest.mark.parametrize("add", ["git add version", "git add -u", "git update-index version", "git rm -q --cached version && git add version"])
 def test_what_a_hook_adds_is_committed(beside: Stand, form: str, add: str) -> None:
@@ -143,3 +171,22 @@ def test_a_part_that_another_has_staged_is_left_out_too(beside: Stand, hooks: bo
     assert "not in this commit, for others hold it: both.py" in "\n".join(agent.said)
     assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
     assert beside.run("git", "status", "--short", "-uno").stdout == "M  both.py\n"
+
+
+@ONCE
+@pytest.mark.parametrize(("hooks", "form"), [(True, "git add mine.py && git commit -qm x"), (False, "git add mine.py && git commit -qm x"),
+                                             (True, "git commit -qam x")])
+def test_what_a_dead_agent_has_staged_is_not_committed_by_another(beside: Stand, hooks: bool, form: str) -> None:
+    """Before a person has judged it."""
+    if hooks:
+        put_hook(beside, "git diff --quiet")
+    dead, agent = beside.agent(), beside.agent()
+    assert dead.does("coord lock late.py && echo half > late.py && git add late.py") == 0, dead.said
+    dead.process.kill()
+    dead.process.wait()
+    until(lambda: beside.asks("review", "list")["items"])
+    assert agent.does(f"({form}) 2>&1") == 0, agent.said
+    assert beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout.split() == ["mine.py"]
+    assert beside.run("git", "status", "--short", "-uno").stdout == "M  late.py\n"
+    beside.coord("review", "keep", beside.asks("review", "list")["items"][0]["review"])
+    assert agent.does("(git commit -qm y) 2>&1") == 0 and beside.run("git", "show", "--name-only", "--format=", "HEAD").stdout == "late.py\n"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
 
 from tests.namespaces.conftest import ONCE, Stand
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -59,3 +62,28 @@ def test_a_stash_that_git_refuses_changes_nothing(repo: Stand) -> None:
     assert staged(repo) == STAGED
     assert agent.does("(git stash push -q -- theirs.py) 2>&1") == 1 and "held by ann" in "\n".join(agent.said)
     assert staged(repo) == STAGED
+
+
+@ONCE
+def test_the_entry_that_comes_back_is_the_one_that_was_judged(stand: Stand) -> None:
+    """Another may put an entry on top meanwhile."""
+    stand.run("git", "config", "user.name", "One")
+    stand.run("git", "config", "user.email", "one@localhost")
+    for path in ("mine.py", "theirs.py"):
+        stand.write(path, "one\n")
+    stand.run("git", "add", "-A")
+    stand.run("git", "commit", "-qm", "one")
+    agent = stand.agent()
+    stand.coord("lock", "theirs.py", "--agent", "ann")
+    assert agent.does("echo two > mine.py && git stash push -q -- mine.py") == 0, agent.said
+    holds = subprocess.Popen([*stand.become, stand.python, "-P", "-c", "import os, time; from coordinator import _git_queue; _git_queue.enter('.git', 'add')\n"
+                              "open('held', 'w')\nwhile not os.path.exists('go'): time.sleep(0.02)"], cwd=stand.root, env=stand.env)
+    until((stand.root / "held").exists)
+    assert agent.does("{ git stash pop > out 2>&1; echo $? >> out; } &") == 0
+    until(lambda: "waiting" in stand.read("out"))
+    stand.write("theirs.py", "half\n")
+    stand.run("git", "stash", "push", "-q", "--", "theirs.py")
+    stand.write("go", "")
+    assert holds.wait() == 0 and agent.does("wait") == 0
+    assert "held by ann" in stand.read("out") and stand.read("out").endswith("1\n") and stand.read("theirs.py") == "one\n"
+    assert agent.does("(git stash pop stash@{1}) 2>&1") == 0 and stand.read("mine.py") == "two\n", agent.said
