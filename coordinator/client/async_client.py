@@ -81,6 +81,8 @@ class AsyncClient(Operations):
         self._idle: list[bodies.Branch] = []
         #: The process that owns the agent. A fork of that process is another one.
         self._process = os.getpid()
+        #: How often this process had forked when the client registered; None: it did not register.
+        self._forks: int | None = None
         self._grants = AsyncGrants()
         self.silence_s: float | None = None
 
@@ -90,8 +92,22 @@ class AsyncClient(Operations):
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """The agent that this client registered leaves. An exception leaves its work unfinished.
+        An agent that a forked process shares stays."""
+        try:
+            if self._forks == bodies.forks.count and self._process == os.getpid():
+                await to_the_end(self._leave, kind is None)
+        finally:
+            await self.close()
+
+    async def _leave(self, clean: bool) -> None:
+        starts, self._wire.autostart = self._wire.autostart, False
+        if self.agent is not None and self._wire.token is not None:
+            with contextlib.suppress(Refusal):  # it is silent soon
+                await self.call(rq.Leave(
+                    agent=self.agent, clean=clean, reason="its program ended its client"))
+        self._wire.autostart = starts
 
     async def close(self) -> None:
         """Hang up. Questions that wait at that moment still get their answers, and `follow`
@@ -203,7 +219,7 @@ class AsyncClient(Operations):
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = await self.call(request)
         self.agent, self._wire.token = registered.agent, registered.token
-        self.silence_s = request.silence_s
+        self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent
 
     async def name(self) -> str:
@@ -236,6 +252,7 @@ class AsyncClient(Operations):
                 raise
             return
         self.agent, self._wire.token = registered.agent, registered.token
+        self._forks = bodies.forks.count
 
     async def commit_region(
         self, resource: str, text: str, *, content_hash: str | None = None,

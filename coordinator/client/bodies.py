@@ -69,6 +69,21 @@ class _Around(NamedTuple):
 _around: ContextVar[_Around | None] = ContextVar("coord_body", default=None)
 
 
+class _Forks:
+    """Counts the forks of this process. A child may have its parent's agent."""
+
+    count = 0
+
+    def add(self) -> None:
+        """Note a fork."""
+        self.count += 1
+
+
+forks = _Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=forks.add)
+
+
 def owner() -> object:
     """The present line of execution: the task in an event loop, otherwise the thread."""
     asyncio = sys.modules.get("asyncio")

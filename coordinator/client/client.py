@@ -79,6 +79,8 @@ class Client(Operations):
         self._idle: list[bodies.Branch] = []
         #: The process that owns the agent. A fork of that process is another one.
         self._process = os.getpid()
+        #: How often this process had forked when the client registered; None: it did not register.
+        self._forks: int | None = None
         self._grants = Grants()
         self.silence_s: float | None = None
 
@@ -88,8 +90,22 @@ class Client(Operations):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """The agent that this client registered leaves. An exception leaves its work unfinished.
+        An agent that a forked process shares stays."""
+        try:
+            if self._forks == bodies.forks.count and self._process == os.getpid():
+                to_the_end(self._leave, kind is None)
+        finally:
+            self.close()
+
+    def _leave(self, clean: bool) -> None:
+        starts, self._wire.autostart = self._wire.autostart, False
+        if self.agent is not None and self._wire.token is not None:
+            with contextlib.suppress(Refusal):  # it is silent soon
+                self.call(rq.Leave(
+                    agent=self.agent, clean=clean, reason="its program ended its client"))
+        self._wire.autostart = starts
 
     def close(self) -> None:
         """Hang up. Questions that wait at that moment still get their answers, and `follow`
@@ -201,7 +217,7 @@ class Client(Operations):
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = self.call(request)
         self.agent, self._wire.token = registered.agent, registered.token
-        self.silence_s = request.silence_s
+        self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent
 
     def name(self) -> str:
@@ -234,6 +250,7 @@ class Client(Operations):
                 raise
             return
         self.agent, self._wire.token = registered.agent, registered.token
+        self._forks = bodies.forks.count
 
     def commit_region(
         self, resource: str, text: str, *, content_hash: str | None = None,

@@ -152,5 +152,5 @@ def test_a_client_acts_for_whom_it_names(repo: Repo) -> None:
         assert person.agent is None, "it did not register for that"
         with Client(repo.root, agent="bob") as bob:
             assert bob.request_file("a.py", "for the pool").holder == "ann"
-        request = person.request_list().items[0].request
-        assert person.request_answer(request, "approve", agent="eve", force=True).granted
+            request = person.request_list().items[0].request
+            assert person.request_answer(request, "approve", agent="eve", force=True).granted
