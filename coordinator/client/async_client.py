@@ -12,6 +12,7 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -45,6 +46,7 @@ from coordinator.words.shapes import read
 __all__ = ["AsyncClient", "AsyncHeld", "LeaseLost"]
 
 R = TypeVar("R")
+log = logging.getLogger("coord.client")
 
 
 class AsyncClient(Operations):
@@ -218,6 +220,8 @@ class AsyncClient(Operations):
     async def _register(self, request: rq.Register) -> str:
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = await self.call(request)
+        for warning in registered.warnings:
+            log.warning("%s", warning)
         self.agent, self._wire.token = registered.agent, registered.token
         self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent
@@ -345,14 +349,7 @@ class AsyncClient(Operations):
             return bodies.Branch(parent, private=False)
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        registration = bodies.registration(parent, self._profile)
-        try:
-            registered = await self._ask(registration)
-        except Refusal as refusal:
-            if refusal.code is not Code.INVALID:
-                raise
-            registration.silence_s = None  # such a long silence is impossible here
-            registered = await self._ask(registration)
+        registered = await self._ask(bodies.registration(parent, self._profile))
         return bodies.Branch(registered.agent)
 
     async def _part(self, branch: bodies.Branch) -> None:

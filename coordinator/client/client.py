@@ -13,6 +13,7 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Callable
 from functools import partial
@@ -46,6 +47,7 @@ from coordinator.words.shapes import read
 __all__ = ["Client", "Held", "LeaseLost"]
 
 R = TypeVar("R")
+log = logging.getLogger("coord.client")
 
 
 class Client(Operations):
@@ -216,6 +218,8 @@ class Client(Operations):
     def _register(self, request: rq.Register) -> str:
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = self.call(request)
+        for warning in registered.warnings:
+            log.warning("%s", warning)
         self.agent, self._wire.token = registered.agent, registered.token
         self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent
@@ -343,14 +347,7 @@ class Client(Operations):
             return bodies.Branch(parent, private=False)
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        registration = bodies.registration(parent, self._profile)
-        try:
-            registered = self._ask(registration)
-        except Refusal as refusal:
-            if refusal.code is not Code.INVALID:
-                raise
-            registration.silence_s = None  # such a long silence is impossible here
-            registered = self._ask(registration)
+        registered = self._ask(bodies.registration(parent, self._profile))
         return bodies.Branch(registered.agent)
 
     def _part(self, branch: bodies.Branch) -> None:

@@ -15,7 +15,6 @@ import io
 import re
 import sys
 import tokenize
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -40,7 +39,24 @@ def meaning(shape: type[Any], field: str) -> str:
 @functools.cache
 def read_shared() -> dict[str, str]:
     """The meanings by name, and by `Shape.field`."""
-    return dict(toml_tables.read(Path(__file__).with_name("shared_fields.toml").read_bytes()))
+    return dict(toml_tables.read_packaged("operations/shared_fields.toml"))
+
+
+class Examples(msgspec.Struct):
+    """Examples of fields, by name or by `Shape.field`; and which of them a request shows."""
+
+    shown: list[str]
+    nulls: list[str]
+    shown_only: dict[str, list[str]]
+    examples: dict[str, Any]
+
+
+@functools.cache
+def read_examples() -> Examples:
+    """The table `field_examples.toml`."""
+    table = msgspec.convert(toml_tables.read_packaged("operations/field_examples.toml"), Examples)
+    table.examples |= dict.fromkeys(table.nulls)
+    return table
 
 
 @functools.cache
