@@ -54,7 +54,7 @@ def test_a_body_that_fails_leaves_its_work_unfinished(repo: Repo) -> None:
 
 
 def test_whom_others_share_stays(repo: Repo) -> None:
-    with repo.client("ann") as ann:
+    with Client(repo.root, agent="ann") as ann:
         ann.acquire("a.py")
         with Client(repo.root, agent="ann", token=ann.token) as other:
             other.heartbeat()
