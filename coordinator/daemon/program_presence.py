@@ -19,6 +19,8 @@ from coordinator.store.rows import Row
 
 #: Tokens that are noted of one connection.
 TOKENS_MAX = 1_000
+#: Tokens that are remembered to be used by the processes that registered.
+ACTED_MAX = 10_000
 
 
 class Process(NamedTuple):
@@ -66,6 +68,8 @@ class ProgramPresence:
         self._place = find_place()
         #: The seal of a token -> how many open connections have acted with it.
         self._open: dict[str, int] = {}
+        #: The seals of tokens with which the processes themselves have acted, the latest last.
+        self._acted: dict[str, None] = {}
         self._look: Callable[[Callable[[View], object]], object] = lambda reading: None
         self._submit: Callable[[Job, Answer], None] = lambda job, answer: None
 
@@ -94,6 +98,10 @@ class ProgramPresence:
         """Whether a connection is open that has acted with this token."""
         return token_hash in self._open
 
+    def has_acted(self, token_hash: str | None) -> bool:
+        """Whether the process that registered with this token has acted with it itself."""
+        return token_hash in self._acted
+
     def connect(self, token: str, pid: int, *, acts: bool) -> str:
         """Note that a connection of this process (0: unknown) acts with a token. `acts`: by more
         than a registration. Returns the seal for `hang_up`."""
@@ -101,7 +109,11 @@ class ProgramPresence:
         self._open[seal] = self._open.get(seal, 0) + 1
         if acts:
             row = self._look(lambda view: view.first(ProgramRow, "program_of_token", seal))
-            if isinstance(row, ProgramRow) and not self._may_be(pid, row.process):
+            if isinstance(row, ProgramRow) and self._may_be(pid, row.process):
+                self._acted[seal] = None
+                if len(self._acted) > ACTED_MAX:
+                    del self._acted[next(iter(self._acted))]
+            elif isinstance(row, ProgramRow):
                 self._submit(partial(_hand_on, agent=row.agent), lambda value: None)
         return seal
 

@@ -94,6 +94,9 @@ class Presence(Protocol):
     def is_connected(self, token_hash: str | None) -> bool:
         """Whether a connection is open that has acted with this token."""
 
+    def has_acted(self, token_hash: str | None) -> bool:
+        """Whether the process that registered with this token has acted with it itself."""
+
 
 class Unseen:
     """Nothing is seen: there is no daemon."""
@@ -108,6 +111,10 @@ class Unseen:
 
     def is_connected(self, token_hash: str | None) -> bool:
         """No connection."""
+        return False
+
+    def has_acted(self, token_hash: str | None) -> bool:
+        """No act."""
         return False
 
 

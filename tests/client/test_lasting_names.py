@@ -82,8 +82,11 @@ import os, sys
 from pathlib import Path
 from coordinator import Client
 client = Client(agent="billing")
+client.name()
+if "idle" not in sys.argv:
+    client.heartbeat()
 print(client.name(), client.token, flush=True)
-if sys.argv[1:]:
+if "holds" in sys.argv:
     client.acquire("a.py", "key:account", ttl=600)
     Path("a.py").write_text("half")
     print("holds", flush=True)
@@ -110,7 +113,7 @@ class Program:
     def __init__(self, repo: Repo, *args: str) -> None:
         self.process = subprocess.Popen([sys.executable, "-c", LIVES, *args], cwd=repo.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.name, self.token = self.line().split()
-        if args:
+        if "holds" in args:
             assert self.line() == "holds"
 
     def line(self) -> str:
@@ -125,7 +128,7 @@ class Program:
 @pytest.mark.parametrize("coordinator", ["stays", "is killed", "is killed before"])
 def test_a_program_that_was_killed_is_the_same_agent(repo: Repo, coordinator: str) -> None:
     repo.write("a.py", "one")
-    first = Program(repo, "and holds")
+    first = Program(repo, "holds")
     if coordinator == "is killed before":
         os.kill(repo.pid(), 9)
         Client(repo.root).status()  # a living program that has not asked since keeps its name
@@ -151,6 +154,11 @@ def test_two_at_once_are_told_apart(repo: Repo) -> None:
     assert third.name == "billing-2" and there(repo) == {"billing": "active", "billing-2": "active"}
     first.kill()
     assert Program(repo).name == "billing"
+
+
+def test_a_process_that_only_registered_may_have_handed_its_token_on(repo: Repo) -> None:
+    Program(repo, "idle").kill()
+    assert Program(repo).name == "billing-2"
 
 
 def test_a_token_that_was_handed_on_keeps_its_agent(repo: Repo) -> None:
@@ -196,6 +204,7 @@ import os, sys, time
 from coordinator import Client
 client = Client(agent="web")
 client.name()
+client.heartbeat()
 if not os.fork():
     print(client.name(), os.getpid(), flush=True)
     client.acquire("key:a", ttl=600)

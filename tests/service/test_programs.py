@@ -29,6 +29,9 @@ class Seen:
     def look_at(self, mark: str) -> bool | None:
         return self.ended.get(mark)
 
+    def has_acted(self, token_hash: str | None) -> bool:
+        return False
+
     def is_connected(self, token_hash: str | None) -> bool:
         return token_hash in self.connected
 
@@ -91,11 +94,13 @@ def test_who_is_registered_again(world: World, handed: bool) -> None:
     world.commit(lambda tx: tx.write_beside("program_put", "ann", "boot 1 2 3"))
     if handed:
         world.commit(lambda tx: tx.write_beside("program_handed", "ann"))
-    world.acquire("ann", "a.py", ttl_s=7200)
-    world.write("a.py", "half\n")
     with pytest.raises(Refusal, match="is live"):
         world.ask(rq.Register(agent="ann"))
     seen.ended["boot 1 2 3"] = True
+    assert world.ask(rq.Register(agent="ann", unique=True)).agent == "ann-2", "it may just have handed it on"
+    world.ask(rq.Leave(agent="ann-2"))
+    world.acquire("ann", "a.py", ttl_s=7200)
+    world.write("a.py", "half\n")
     seen.connected.add(token_hash(first.token))
     assert world.ask(rq.Register(agent="ann", unique=True)).agent == "ann-2"
     seen.connected.clear()

@@ -27,6 +27,8 @@ from coordinator.words.refusals import Code, Refusal
 
 #: A program that named no silence is silent after this (ms). One that is silent is gone after that.
 SILENCE_MS, FORGOTTEN_MS = 900_000, 86_400_000
+#: So long (ms) a process that only registered may have handed its token on to one that acts.
+HAND_ON_MS = 60_000
 #: How often, and after how many seconds, to look again whether a dead process has hung up.
 HANGS_UP_TRIES, AGAIN_S = 25, 0.02
 #: Names with a number that may be taken over from a life that has ended.
@@ -103,10 +105,19 @@ def _has_ended(svc: Service, tx: View, row: AgentRow, ended: Ended) -> bool:
         return False
     process = tx.first(ProcessRow, "program_process", row.agent)
     has_ended = ended.get(process.process) if process is not None else None
-    if process is not None and has_ended and not process.handed and row.silence_ms is None:
+    if (process is not None and has_ended and not process.handed and row.silence_ms is None
+            and _has_acted(svc, tx, row)):
         return True
     silence_ms = row.silence_ms or SILENCE_MS
     return has_ended is not False and tx.now_ms - from_iso(row.seen_at) >= silence_ms
+
+
+def _has_acted(svc: Service, view: View, row: AgentRow) -> bool:
+    """Whether the process that registered an agent is the one that acts with its token, if no other
+    was seen to. One that only registered may hand it on."""
+    return (svc.presence.has_acted(row.token_hash) or row.seen_at > row.registered_at
+            or view.has("leases_of_holder", row.agent)
+            or view.now_ms - from_iso(row.registered_at) >= HAND_ON_MS)
 
 
 def _is_connected(svc: Service, view: View, row: AgentRow) -> bool:
