@@ -1,7 +1,7 @@
 -- coord's database, whole. The only DDL; read it from top to bottom.
 -- What an older database lacks of it is made from here when it is opened; so a new table or index
 -- raises the version below, and columns that change have a migration (coordinator/store/migrations.sql).
-PRAGMA user_version = 30;
+PRAGMA user_version = 31;
 
 -- Instants are UTC ISO-8601 text with milliseconds (2026-11-21T14:32:00.000Z), so that text order is
 -- time order and a person can read a row. Durations are integers in milliseconds, named *_ms.
@@ -64,7 +64,8 @@ CREATE TABLE agents (
     seen_at       TEXT NOT NULL,            -- last activity, to within 15 s
     progress_at   TEXT,                     -- last sign that its work moves
     progress      TEXT,                     -- what it said it is doing
-    silence_ms    INTEGER,                  -- silent longer than this: stale; NULL: never by silence
+    silence_ms    INTEGER,                  -- silent longer than this: stale; NULL: a program after 15 minutes, without
+                                            -- connection and lease, others never
     session       TEXT,                     -- the agent CLI's own id of its session, as its hooks say
     hooked_at     TEXT,                     -- when a hook of its first reported in; NULL: never
     rests_until   TEXT,                     -- its provider's limit is reached: it is given nothing before
@@ -77,6 +78,14 @@ CREATE TABLE agents (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX agents_by_parent ON agents (parent) WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX agents_token ON agents (token_hash) WHERE token_hash IS NOT NULL;
+CREATE INDEX agents_there ON agents (registered_at, agent) WHERE state <> 'gone';
+-- Which process registered a program, and whether another has acted with its token since. Not evented,
+-- like `answered`: about the machine, not the state.
+CREATE TABLE program_processes (
+    agent   TEXT PRIMARY KEY,
+    process TEXT NOT NULL,                  -- start of the machine, process namespace, number, beginning; '': unknown
+    handed  INTEGER NOT NULL CHECK (handed IN (0, 1))
+) STRICT, WITHOUT ROWID;
 
 -- Live leases, and lapsed ones that nobody has tidied yet: a lease is dead when now >= expires_at,
 -- whoever looks. Granted -> renewed* -> released | lapsed (row deleted; the log keeps the story).

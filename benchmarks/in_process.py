@@ -18,6 +18,7 @@ from coordinator.kernel.operations import Operation, allowed
 from coordinator.kernel.tasks import RIPPLE_MAX
 from coordinator.kernel.use_cases import (
     Commit,
+    FindAsker,
     Look,
     OffLoop,
     OnDisk,
@@ -101,6 +102,8 @@ class InProcess:
                 return refusal
         if isinstance(step, Pause | WaitForGrant):
             return None  # nothing waits here
+        if isinstance(step, FindAsker):
+            return ""
         return False
 
     def _write(self, step: Write, actor: AsWhom) -> Any:

@@ -30,6 +30,11 @@ class Known(msgspec.Struct, frozen=True):
     says: msgspec.Raw
 
 
+def read_packaged(name: str) -> dict[str, Any]:
+    """Parse the TOML file of this name in the package."""
+    return read((_PACKAGE / name).read_bytes())
+
+
 def read(data: bytes) -> dict[str, Any]:
     """Parse a TOML file's bytes.
 

@@ -108,6 +108,13 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
+class Staying(Client):
+    """A client whose `with` ends its connections only: its agent stays, like that of a program that still runs."""
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 class Repo:
     """A repository with a daemon of its own, and `coord` as a person types it.
 
@@ -121,7 +128,7 @@ class Repo:
         self.state = StateDir(root)
 
     def client(self, agent: str | None = None, **more: object) -> Client:
-        return Client(self.root, agent=agent, **more)  # type: ignore[arg-type]
+        return Staying(self.root, agent=agent, **more)  # type: ignore[arg-type]
 
     def coord(
         self, *args: str, cwd: Path | None = None, env: dict[str, str] | None = None,

@@ -104,61 +104,9 @@ def _form(text: str) -> Form:
     return form
 
 
-YAML = """\
-# yaml-language-server: $schema=tasks.schema.json
-# The line above lets editors check this file: `coord task schema > tasks.schema.json`.
-# Add the tasks:           coord task import FILE
-# Let agents work on them: coord launch FILE --agents 2 --agent claude-code
-
-- id: parser                        # a name within this file, for `after`
-  title: Add the report parser      # required; one line
-  prompt: |                         # all that the agent has to know
-    Read docs/format.md first.
-    Done when the tests pass.
-  resources:                        # what it writes; leased when the task is claimed
-    - parsers/report.py             # a path
-    - tests/reports/                # a directory, with all below it
-    - src/**/*.sql                  # a glob
-    - src/app.py::main              # one function of a file
-    - key:account:12345             # a name of your own, of something that is no file
-    - shared:docs/format.md         # only read: others may read it, too, and nobody writes it
-
-- title: Use the parser
-  resources: [main.py]
-# needs: [port]                     # a value of a pool in coord.toml, as a port of its own
-  after: parser                     # not before that is done; several: [parser, T-3]
-  priority: 2                       # higher is earlier; 0 is ordinary
-  attempts_max: 2                   # then a person has to look at it
-
-- Write the release notes           # a title alone is a task, too
-"""
-MARKDOWN = """\
-# Tasks
-
-<!--
-Each box is a task; its prompt is indented below it. Headings and other text are left alone.
-Facts stand at the end of the line. Names with commas or parentheses: between backticks.
-Add the tasks:           coord task import FILE
-Let agents work on them: coord launch FILE --agents 2 --agent claude-code
--->
-
-- [ ] Add the report parser (resources: parsers/report.py, tests/reports/) (id: parser)
-  Read docs/format.md first.
-  Done when the tests pass.
-- [ ] Use the parser (resources: main.py, `docs/a, b.md`) (after: parser) (priority: 2)
-- [ ] Write the release notes (attempts_max: 2)
-- [x] What is ticked is not added
-"""
-_TOLD = ("JSON has no comments: `coord task schema` tells all fields. Add these tasks by "
-         "`coord task import FILE`.")
-JSONL = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in (
-    {"id": "parser", "title": "Add the report parser", "prompt": _TOLD,
-     "resources": ["parsers/report.py", "tests/reports/", "shared:docs/format.md"]},
-    {"title": "Use the parser", "resources": ["main.py"], "after": ["parser"], "priority": 2,
-     "attempts_max": 2},
-    {"title": "Write the release notes"},
-))
-TEMPLATES: dict[Form, str] = {"yaml": YAML, "markdown": MARKDOWN, "jsonl": JSONL}
+#: Form -> the file with its example.
+TEMPLATES: dict[Form, str] = {"yaml": "task_template.yaml", "markdown": "task_template.md",
+                              "jsonl": "task_template.jsonl"}
 HEAD = """\
 # {task}. Change it, save, and leave the editor: what is changed here is changed there.
 # A field that you take out has its default again. Leave all as it is to change nothing.
@@ -174,7 +122,7 @@ def template(
 ) -> None:
     """Print a file of tasks to start from, with remarks: `coord task template > tasks.yaml`."""
     form_name: Form = one_of(form, get_args(Form), f"No format is called {form!r}")
-    sys.stdout.write(TEMPLATES[form_name])
+    sys.stdout.write(Path(__file__).with_name(TEMPLATES[form_name]).read_text("utf-8"))
 
 
 @command("task schema")

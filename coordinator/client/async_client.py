@@ -12,6 +12,7 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -45,6 +46,7 @@ from coordinator.words.shapes import read
 __all__ = ["AsyncClient", "AsyncHeld", "LeaseLost"]
 
 R = TypeVar("R")
+log = logging.getLogger("coord.client")
 
 
 class AsyncClient(Operations):
@@ -81,6 +83,8 @@ class AsyncClient(Operations):
         self._idle: list[bodies.Branch] = []
         #: The process that owns the agent. A fork of that process is another one.
         self._process = os.getpid()
+        #: How often this process had forked when the client registered; None: it did not register.
+        self._forks: int | None = None
         self._grants = AsyncGrants()
         self.silence_s: float | None = None
 
@@ -90,8 +94,22 @@ class AsyncClient(Operations):
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """The agent that this client registered leaves. An exception leaves its work unfinished.
+        An agent that a forked process shares stays."""
+        try:
+            if self._forks == bodies.forks.count and self._process == os.getpid():
+                await to_the_end(self._leave, kind is None)
+        finally:
+            await self.close()
+
+    async def _leave(self, clean: bool) -> None:
+        starts, self._wire.autostart = self._wire.autostart, False
+        if self.agent is not None and self._wire.token is not None:
+            with contextlib.suppress(Refusal):  # it is silent soon
+                await self.call(rq.Leave(
+                    agent=self.agent, clean=clean, reason="its program ended its client"))
+        self._wire.autostart = starts
 
     async def close(self) -> None:
         """Hang up. Questions that wait at that moment still get their answers, and `follow`
@@ -202,8 +220,10 @@ class AsyncClient(Operations):
     async def _register(self, request: rq.Register) -> str:
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = await self.call(request)
+        for warning in registered.warnings:
+            log.warning("%s", warning)
         self.agent, self._wire.token = registered.agent, registered.token
-        self.silence_s = request.silence_s
+        self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent
 
     async def name(self) -> str:
@@ -236,6 +256,7 @@ class AsyncClient(Operations):
                 raise
             return
         self.agent, self._wire.token = registered.agent, registered.token
+        self._forks = bodies.forks.count
 
     async def commit_region(
         self, resource: str, text: str, *, content_hash: str | None = None,
@@ -328,14 +349,7 @@ class AsyncClient(Operations):
             return bodies.Branch(parent, private=False)
         with contextlib.suppress(IndexError):
             return self._idle.pop()
-        registration = bodies.registration(parent, self._profile)
-        try:
-            registered = await self._ask(registration)
-        except Refusal as refusal:
-            if refusal.code is not Code.INVALID:
-                raise
-            registration.silence_s = None  # such a long silence is impossible here
-            registered = await self._ask(registration)
+        registered = await self._ask(bodies.registration(parent, self._profile))
         return bodies.Branch(registered.agent)
 
     async def _part(self, branch: bodies.Branch) -> None:

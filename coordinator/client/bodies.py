@@ -20,9 +20,6 @@ from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import HELD, Code, Refusal
 
-#: The silence (seconds) after which a body's sub-agent counts as silent. It renews its leases much
-#: more often; idle ones have to last as long as their program.
-SILENCE_S = 86_400.0
 #: The lease has ended, whatever is tried (UNAUTHORIZED: with its agent's session).
 GONE = (Code.STALE_TOKEN, Code.NOT_HOLDER, Code.UNKNOWN_LEASE, Code.UNAUTHORIZED)
 #: Requests that a body sends as the holder of its leases.
@@ -67,6 +64,21 @@ class _Around(NamedTuple):
 
 
 _around: ContextVar[_Around | None] = ContextVar("coord_body", default=None)
+
+
+class _Forks:
+    """Counts the forks of this process. A child may have its parent's agent."""
+
+    count = 0
+
+    def add(self) -> None:
+        """Note a fork."""
+        self.count += 1
+
+
+forks = _Forks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_parent=forks.add)
 
 
 def owner() -> object:
@@ -129,4 +141,4 @@ def is_plain(refusal: Refusal) -> bool:
 def registration(parent: str, profile: str) -> rq.Register:
     """The registration of a sub-agent for bodies of this agent."""
     return rq.Register(agent=f"{parent}.1", parent=parent, profile=profile, unique=True,
-                       silence_s=SILENCE_S, description=f"a body of {parent}")
+                       description=f"a body of {parent}")

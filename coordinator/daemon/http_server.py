@@ -23,6 +23,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from coordinator.daemon import metrics
 from coordinator.daemon.http_authentication import (
@@ -120,8 +121,13 @@ class HttpServer:
         def resolve(token: str | None) -> Any:
             return self._router.look(lambda view: who(view, token))
 
-        counted = self._router.counts.refusal
-        return HttpAuthentication(_with_slashes(self._app()),
+        app, counted = _with_slashes(self._app()), self._router.counts.refusal
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            with self._router.presence.acting(token_of(Request(scope))):
+                await app(scope, receive, send)
+
+        return HttpAuthentication(serve,
                                   Bearer(self._bearer, str(self._state.bearer)), lambda: self._port,
                                   resolve, self._router.check_alive, counted,
                                   PageDoor(self._pages, lambda: self._port, counted))

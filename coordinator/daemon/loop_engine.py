@@ -32,6 +32,7 @@ from coordinator.kernel.operations import Operation, allowed, who
 from coordinator.kernel.use_cases import (
     Await,
     Commit,
+    FindAsker,
     Look,
     OffLoop,
     OnDisk,
@@ -86,6 +87,7 @@ class Run(msgspec.Struct, eq=False):
         deadline: until when the request waits (the loop's time).
         once: the key of a request of one transaction, if it has a key.
         later: the place to answer a longer request, if it has a key.
+        caller: the asking process; 0 if unknown.
         checked: whether the asker was identified.
         step, looked: the `Write` that is carried out, and the facts that it goes by.
     """
@@ -99,6 +101,7 @@ class Run(msgspec.Struct, eq=False):
     deadline: float = 0.0
     once: Once | None = None
     later: Later | None = None
+    caller: int = 0
     checked: bool = False
     step: Any = None
     looked: Any = None
@@ -296,6 +299,9 @@ class LoopEngine:
         self.task(step.begin(run), run.go_on)
         return _LATER
 
+    def _find_asker(self, step: FindAsker, run: Run) -> object:
+        return self.service.presence.mark(run.caller)
+
     def _pause(self, step: Pause, run: Run) -> object:
         run.check()
         self._loop.call_later(step.seconds, run.go_on, None)
@@ -402,7 +408,7 @@ class LoopEngine:
 _CARRY_OUT: dict[type, Callable[[LoopEngine, Any, Run], object]] = {
     Write: LoopEngine._write, Commit: LoopEngine._commit, Read: LoopEngine._read,
     Look: LoopEngine._look_at, OffLoop: LoopEngine._off_loop, OnDisk: LoopEngine._beside,
-    Await: LoopEngine._await, Pause: LoopEngine._pause,
+    Await: LoopEngine._await, FindAsker: LoopEngine._find_asker, Pause: LoopEngine._pause,
     WaitForGrant: LoopEngine._wait_for_grant, WaitForChange: LoopEngine._wait_for_change,
 }
 

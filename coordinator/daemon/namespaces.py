@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import apsw
 
 from coordinator.daemon import file_stamps, session_records
-from coordinator.daemon.session_processes import Process, process_of, processes_above
+from coordinator.daemon.program_presence import Process, process_of
+from coordinator.daemon.session_processes import processes_above
 from coordinator.files.state import StateDir
 from coordinator.kernel import repository_files
 from coordinator.kernel.core import Service

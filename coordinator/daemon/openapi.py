@@ -17,8 +17,7 @@ import msgspec
 
 from coordinator.daemon import page_door
 from coordinator.kernel.operations import Operation
-from coordinator.operations.field_examples import EXAMPLES, SHOWN, SHOWN_ONLY
-from coordinator.operations.field_meanings import meaning
+from coordinator.operations.field_meanings import meaning, read_examples
 from coordinator.operations.listing import HTTP_PATHS, OPERATIONS, HttpPath
 from coordinator.resources import program_version
 from coordinator.words import requests as rq
@@ -265,13 +264,14 @@ def _refusal() -> Schema:
 
 def example_of_request(shape: type[Any]) -> dict[str, Any]:
     """A request as JSON: the required fields and the usual ones."""
-    only = SHOWN_ONLY.get(shape.__name__)
+    examples = read_examples()
+    only = examples.shown_only.get(shape.__name__)
     hints = typing.get_type_hints(shape, include_extras=True)
     return {
         field.name: _example(shape, field.name, hints[field.name], 0)
         for field in msgspec.structs.fields(shape)
-        if (field.name in only if only else field.required or field.name in SHOWN
-            or f"{shape.__name__}.{field.name}" in SHOWN)
+        if (field.name in only if only else field.required or field.name in examples.shown
+            or f"{shape.__name__}.{field.name}" in examples.shown)
     }
 
 
@@ -288,9 +288,10 @@ def _list_example(inner: Any, depth: int) -> list[Any]:
 
 
 def _example(shape: type[Any], field: str, hint: Any, depth: int) -> Any:
+    examples = read_examples().examples
     for key in (f"{shape.__name__}.{field}", field):
-        if key in EXAMPLES and _fits(EXAMPLES[key], hint):
-            return EXAMPLES[key]
+        if key in examples and _fits(examples[key], hint):
+            return examples[key]
     bare = _bare(hint)
     if get_origin(bare) is list:
         return _list_example(_bare(get_args(bare)[0]), depth)

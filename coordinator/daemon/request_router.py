@@ -17,6 +17,7 @@ from coordinator.daemon.held_requests import HeldRequests
 from coordinator.daemon.loop_engine import LoopEngine, Parts, Run
 from coordinator.daemon.metrics import Counts
 from coordinator.daemon.once_only import OnceOnly
+from coordinator.daemon.program_presence import ProgramPresence
 from coordinator.daemon.writer import Answer
 from coordinator.kernel import answered, errands, tasks
 from coordinator.kernel.leasing import sweep
@@ -70,6 +71,9 @@ class RequestRouter:
         self.held = HeldRequests(self._loop, service, self.engine)
         self.engine.hold = self.held.hold
         service.tend = self.tend_now
+        self.presence = ProgramPresence()
+        self.presence.begin(self.look, self.writer.submit)
+        service.presence = self.presence
         parts.ledger.on_commit = self._committed
 
     # ------------------------------------------------------------ asking
@@ -94,6 +98,7 @@ class RequestRouter:
                 self.check_open()
             run = Run(self.engine, use_case(self.service, request), answer, operation, token, gone,
                       self._loop.time() + getattr(request, "wait_s", 0.0))
+            run.caller = caller
             if operation.operator_only or operation.several:
                 run.check()
             if key is not None and operation.writes:
@@ -219,7 +224,7 @@ class RequestRouter:
 
     def tend(self) -> None:
         """Look whether anything is due, and only then write. Called once a second."""
-        due = self.look(partial(sweep.anything_due, self.service.slices))
+        due = self.look(partial(sweep.anything_due, self.service))
         if due is True:
             self.tend_now()
         elif self.engine.work and self.look(

@@ -17,10 +17,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
+from coordinator.daemon.program_presence import Process, find_place, process_of, read_stat
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.daemon.running_calls import ObservationFile
 from coordinator.words import requests as rq
@@ -38,13 +39,6 @@ PROGRAM_WORDS = 6
 DEPTH_MAX = 40
 #: Sessions that are remembered.
 SEEN_MAX = 1_000
-
-
-class Process(NamedTuple):
-    """One process. Its beginning distinguishes it from a later process with its number."""
-
-    pid: int
-    began: str
 
 
 @dataclass(eq=False)
@@ -264,7 +258,7 @@ def _runs(pid: int, program: str) -> bool:
 def processes_above(pid: int) -> Iterator[Process]:
     """A process and the living processes above it, without the machine's first process."""
     for _ in range(DEPTH_MAX):
-        process = _read_stat(pid)
+        process = read_stat(pid)
         if pid <= 1 or process is None:
             return
         yield Process(pid, process[1])
@@ -287,21 +281,6 @@ def _read_environ(pid: int) -> list[tuple[bytes, bytes]]:
     except OSError:
         return []
     return [(name, value) for name, _, value in (word.partition(b"=") for word in words)]
-
-
-def process_of(pid: int) -> Process | None:
-    """The process that has this number now; None if there is none, or it has ended."""
-    process = _read_stat(pid)
-    return None if process is None else Process(pid, process[1])
-
-
-def _read_stat(pid: int) -> tuple[int, str] | None:
-    """A process's parent, and when the process began in the kernel's ticks."""
-    try:
-        words = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if words[0] in "ZX" else (int(words[1]), words[19])
 
 
 class Noted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -336,7 +315,7 @@ class NotedProcesses:
 
     def __init__(self, path: Path) -> None:
         self._file = ObservationFile(path, "the processes of sessions")
-        self._where = _where()
+        self._where = find_place()
         self._noted: dict[str, Noted] = {}
 
     def read(self) -> list[Noted]:
@@ -370,15 +349,6 @@ class NotedProcesses:
 
     def _write(self) -> None:
         self._file.write(_File(self._where, list(self._noted.values())))
-
-
-def _where() -> str:
-    """This start of the machine and this process namespace; empty if they are not known."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').stat().st_ino}"
-    except OSError:
-        return ""
 
 
 #: Agents at rest that are remembered.

@@ -25,6 +25,7 @@ from coordinator.daemon.agent_hooks import AgentHooks
 from coordinator.daemon.callers_trees import UNSEEN
 from coordinator.daemon.command_lines import CommandLines
 from coordinator.daemon.ground import Ground
+from coordinator.daemon.program_presence import Speakers
 from coordinator.daemon.request_router import RequestRouter
 from coordinator.files import ownership
 from coordinator.kernel.event_sentences import make_event_reply
@@ -95,6 +96,7 @@ class Conversation(asyncio.Protocol):
         self._turn_over = False  # other connections have their turn first
         self._unanswered = 0
         self._peer = 0  # its process; 0: not known
+        self._speakers = Speakers(router.presence)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports have asyncio's methods, but are no subclass of them.
@@ -145,6 +147,7 @@ class Conversation(asyncio.Protocol):
         while self._receipts:
             self._receipts.pop(0).lost()
         self._router.held.hung_up()
+        self._speakers.hang_up()
         if self._unsubscribe is not None:
             self._unsubscribe()
             self._unsubscribe = None
@@ -200,6 +203,8 @@ class Conversation(asyncio.Protocol):
 
     def _serve_hook(self, hook: Any, payload: bytes) -> None:
         """Serve a hook's payload: an agent's call, a question of git's, or a typed command."""
+        if hook.token is not None:
+            self._speakers.note(hook.token, hook.profile, self._peer)
         if hook.profile == hook_protocol.GIT:
             self._guard.git.ask(hook.token, payload, self._answer_hook, self._peer)
         elif hook.profile == hook_protocol.COMMAND:
@@ -270,6 +275,8 @@ class Conversation(asyncio.Protocol):
                 next="`coord down`; the next command starts the installed version.",
             ))
             return
+        if request.token is not None:
+            self._speakers.note(request.token, request.op, self._peer)
         if request.op in READS:  # for a write, writer.py checks the ground around its commit
             if request.op == "subscribe":
                 self._subscribe(request)

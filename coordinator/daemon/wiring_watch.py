@@ -88,7 +88,7 @@ class WiringWatch:
 
     def _sessions(self, name: str) -> list[str]:
         """The agents of a profile that report by hooks, and would write unasked without them."""
-        rows = self._look(lambda view: view.each(AgentRow, "agents_all", 0))
+        rows = self._look(lambda view: view.each(AgentRow, "agents_there"))
         return [row.agent for row in rows if row.profile == name and row.hooked_at is not None
                 and row.agent not in self._asking and not self._is_kept(row)]
 

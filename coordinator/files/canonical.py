@@ -108,7 +108,8 @@ class Tree:
                 at again. Never longer-lived than a transaction.
             link: the meaning of a `literal` text that ends in a symlink.
 
-        A text with wildcards that exists as it is written is taken as that file.
+        A text with wildcards, or with a word and a colon, that exists as it is written is taken as
+        that file. What begins with `key:` is always a key.
 
         Raises:
             Refusal: INVALID (malformed, in `.git` or `.coord`, a loop of symlinks, a file where a
@@ -135,6 +136,8 @@ class Tree:
         if kind == "file" or kind == "dir":
             return self._resolve_path(part, cwd, seen)
         if kind == "key":
+            if resource_names.may_be_file(rest) and self._exists_as_written(rest, cwd):
+                return self._resolve_path(rest, cwd)
             return Located(resource_names.resource(rest, "key"), None, None)
         if kind == "region":
             return self._resolve_region(text, part, rest, cwd)
@@ -366,7 +369,7 @@ class Tree:
         return Located(resource, home.inode, home.path, home.worktree, home.links, home.size)
 
     def _exists_as_written(self, text: str, cwd: str | None) -> bool:
-        """Whether a text with wildcards is the very name of a file."""
+        """Whether a text is the very name of a file."""
         return os.path.lexists(text if text[0] == "/" else self._start(cwd, text) + text)
 
     def _resolve_glob(self, text: str, cwd: str | None) -> Located:

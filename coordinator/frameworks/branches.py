@@ -23,11 +23,7 @@ from pathlib import Path
 from coordinator.client.client import Client, Held
 from coordinator.client.locating import locate_root
 from coordinator.words import requests as rq
-from coordinator.words.refusals import Code, Refusal
-
-#: The silence (seconds) after which an agent counts as gone with its process. No shorter, because a
-#: silent agent's leases are closed, and a lease may last a day without a word.
-SILENCE_S = 86_400.0
+from coordinator.words.refusals import Refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +115,7 @@ class Branches:
         with contextlib.suppress(IndexError):
             return self._idle.pop()
         parent = self._client.name()
-        made = _registered(self._client, rq.Register(
+        made = self._client.call(rq.Register(
             agent=f"{parent}.1", parent=parent, profile="python", unique=True,
             description=f"a concurrent call of {parent}"))
         return Client(self._client.root, agent=made.agent, token=made.token)
@@ -156,32 +152,6 @@ class Branches:
                 self.end(client)
 
 
-def register(client: Client, description: str = "") -> None:
-    """Register a client as an agent of its own, which counts as silent after `SILENCE_S` without a
-    sign of life.
-
-    Raises:
-        Refusal: the coordinator cannot be reached.
-    """
-    try:
-        client.register(silence_s=SILENCE_S, description=description)
-    except Refusal as refusal:
-        if refusal.code is not Code.INVALID:
-            raise
-        client.register(description=description)  # such a long silence is impossible here
-
-
-def _registered(client: Client, request: rq.Register) -> rq.Registered:
-    request.silence_s = SILENCE_S
-    try:
-        return client.call(request)
-    except Refusal as refusal:
-        if refusal.code is not Code.INVALID:
-            raise
-    request.silence_s = None  # in this repository that is too long for any lease
-    return client.call(request)
-
-
 _of_clients: weakref.WeakKeyDictionary[Client, Branches] = weakref.WeakKeyDictionary()
 _of_roots: dict[tuple[Path, int], tuple[Client, Branches]] = {}
 _making = threading.RLock()
@@ -204,7 +174,7 @@ def branches_of(client: Client | None) -> Branches:
             own = Client(here[0])
             given = own.token is not None  # the agent in whose session this process runs
             if not given:
-                register(own)
+                own.register()
             _of_roots[here] = own, Branches(own)
             atexit.register(_leave, own, _of_roots[here][1], given)
         return _of_roots[here][1]

@@ -24,11 +24,12 @@ from coordinator.client.client import Client, Held
 from coordinator.client.locating import locate_root
 from coordinator.files import ownership
 from coordinator.files.state import StateDir
-from coordinator.frameworks.branches import register
 from coordinator.words import requests as rq
 from coordinator.words.pickled import Pickled
 from coordinator.words.refusals import Code, Refusal
 
+#: The silence (seconds) by which a step's agent outlives its process.
+SILENCE_S = 86_400.0
 #: How often to try a step's lock while another process has it (seconds).
 TRY_EVERY_S = 0.02
 #: A renewal that is refused so means: the lease has ended.
@@ -239,7 +240,12 @@ class ResumableStep:
             self._client.close()
         if anew or not self._record.get("token"):
             made = Client(self._root, agent=self._label, profile="step")
-            register(made, description=f"the step {self._label}")
+            try:  # it outlives its process
+                made.register(silence_s=SILENCE_S, description=f"the step {self._label}")
+            except Refusal as refusal:
+                if refusal.code is not Code.INVALID:  # too long here
+                    raise
+                made.register(description=f"the step {self._label}")
             self._record = {**self._record, "agent": made.agent, "token": made.token}
             self._write()
             made.close()

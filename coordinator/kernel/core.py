@@ -81,6 +81,43 @@ class ChangeJudge(Protocol):
         """End what it has started."""
 
 
+class Presence(Protocol):
+    """What the daemon sees of those who ask. A process is told by a mark, a text that stays right
+    over restarts. `look_at` reads outside of transactions, `is_connected` also within."""
+
+    def mark(self, pid: int) -> str:
+        """The mark of a process; empty if it is not seen."""
+
+    def look_at(self, mark: str) -> bool | None:
+        """Whether this process has ended; None if that cannot be seen."""
+
+    def is_connected(self, token_hash: str | None) -> bool:
+        """Whether a connection is open that has acted with this token."""
+
+    def has_acted(self, token_hash: str | None) -> bool:
+        """Whether the process that registered with this token has acted with it itself."""
+
+
+class Unseen:
+    """Nothing is seen: there is no daemon."""
+
+    def mark(self, pid: int) -> str:
+        """No mark."""
+        return ""
+
+    def look_at(self, mark: str) -> bool | None:
+        """Nothing is known."""
+        return None
+
+    def is_connected(self, token_hash: str | None) -> bool:
+        """No connection."""
+        return False
+
+    def has_acted(self, token_hash: str | None) -> bool:
+        """No act."""
+        return False
+
+
 @dataclass(slots=True)
 class Service:
     """The repository's facts: its files, its archive, its settings, and the seal for tokens."""
@@ -113,6 +150,8 @@ class Service:
     tend: Callable[[], bool] = lambda: False
     #: What the daemon knows of itself; None if there is no daemon.
     health: Callable[[rq.Health], rq.HealthReply] | None = None
+    #: What is seen of the processes and connections of those who ask.
+    presence: Presence = field(default_factory=Unseen)
     #: Long deadlocks and when they were detected (ms). Other members that ask are told of them.
     deadlocks: list[tuple[int, Deadlock]] = field(default_factory=list)
     #: What the working trees change and have not landed. It runs git: for a thread.

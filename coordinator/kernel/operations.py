@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from coordinator.kernel.core import OPERATOR, Actor, token_hash
-from coordinator.kernel.holders import agents, sessions
+from coordinator.kernel.holders import agents, programs, sessions
 from coordinator.kernel.leasing import (
     lease_lists,
     leases,
@@ -121,7 +121,7 @@ def check_person(operation: Operation, agent: str | None) -> None:
 
 
 KERNEL_OPERATIONS = (
-    Operation(rq.Register, write(agents.register)),
+    Operation(rq.Register, programs.register),
     Operation(rq.Join, write(sessions.join)),
     Operation(rq.Heartbeat, write(agents.heartbeat)),
     Operation(rq.Leave, write(agents.leave)),

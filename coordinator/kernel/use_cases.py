@@ -111,6 +111,10 @@ class Await(msgspec.Struct, frozen=True, gc=False):
     begin: Callable[[Caller], Coroutine[Any, Any, Any]]
 
 
+class FindAsker(msgspec.Struct, frozen=True, gc=False):
+    """Give the mark of the asking process (`core.Presence`); empty if it is not seen."""
+
+
 class Pause(msgspec.Struct, frozen=True, gc=False):
     """Wait so long (seconds)."""
 
@@ -140,8 +144,8 @@ class WaitForChange(msgspec.Struct, frozen=True, gc=False):
     rests_until: str | None = None
 
 
-Step = (Look | Read | Write | Commit | OffLoop | OnDisk | Await | Pause | WaitForGrant
-        | WaitForChange)
+Step = (Look | Read | Write | Commit | OffLoop | OnDisk | Await | FindAsker | Pause
+        | WaitForGrant | WaitForChange)
 Steps = Generator[Step, Any, Any]
 UseCase = Callable[[Service, Any], Steps]
 

@@ -2,8 +2,8 @@
 Python client.
 
 The text is read from the place where the field is written (coordinator/words/requests): its remark,
-the text below it, or `Attributes:` of its shape. Otherwise `shared_fields` has it. So each meaning
-is written once. The module reads this package's own source when it is first asked.
+the text below it, or `Attributes:` of its shape. Otherwise `shared_fields.toml` has it. So each
+meaning is written once. The module reads this package's own source when it is first asked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from coordinator.operations.shared_fields import SHARED
+from coordinator import toml_tables
 
 _ATTRIBUTE = re.compile(r"^(\w+): (.*)$")
 
@@ -32,7 +32,31 @@ def meaning(shape: type[Any], field: str) -> str:
             text = _of_module(kind.__module__).get((kind.__name__, field))
             if text:
                 return text
-    return SHARED.get(f"{shape.__name__}.{field}") or SHARED.get(field, "")
+    shared = read_shared()
+    return shared.get(f"{shape.__name__}.{field}") or shared.get(field, "")
+
+
+@functools.cache
+def read_shared() -> dict[str, str]:
+    """The meanings by name, and by `Shape.field`."""
+    return dict(toml_tables.read_packaged("operations/shared_fields.toml"))
+
+
+class Examples(msgspec.Struct):
+    """Examples of fields, by name or by `Shape.field`; and which of them a request shows."""
+
+    shown: list[str]
+    nulls: list[str]
+    shown_only: dict[str, list[str]]
+    examples: dict[str, Any]
+
+
+@functools.cache
+def read_examples() -> Examples:
+    """The table `field_examples.toml`."""
+    table = msgspec.convert(toml_tables.read_packaged("operations/field_examples.toml"), Examples)
+    table.examples |= dict.fromkeys(table.nulls)
+    return table
 
 
 @functools.cache

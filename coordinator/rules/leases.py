@@ -124,3 +124,24 @@ def renewed_until(now_ms: int, ttl_ms: int, max_until_ms: int, current_ms: int) 
     """Return the new expiry of a renewed lease: never earlier than before, never past
     `max_until_ms`, so that an idle live agent does not hold a file for ever."""
     return max(current_ms, min(now_ms + ttl_ms, max_until_ms))
+
+
+class Agent(Protocol):
+    """The facts about an agent that this decision needs."""
+
+    @property
+    def state(self) -> str: ...
+    @property
+    def is_label(self) -> bool: ...
+    @property
+    def seen_at(self) -> str: ...
+    @property
+    def silence_ms(self) -> int | None: ...
+
+
+def is_there(agent: Agent | None, now_ms: int) -> bool:
+    """Whether anyone receives a later grant to this name: a session, a launch, or a program, with a
+    sign of life within its silence. A name that a person only acted for has no receiver."""
+    if agent is None or agent.is_label or agent.state != "active":
+        return False
+    return agent.silence_ms is None or now_ms - from_iso(agent.seen_at) < agent.silence_ms

@@ -34,7 +34,7 @@ AT_ONCE = 2000
 #: Tables that are no state: the log and what is kept beside it, and what follows from the state.
 #: Blobs are contents by name, and counters are compared apart because they may be ahead.
 NO_STATE = {"meta", "counters", "events", "snapshots", "waypoints", "blobs", "answered", "awaited",
-            "ready_tasks"}
+            "program_processes", "ready_tasks"}
 #: The state: what a replay must give.
 STATE_TABLES = [table for table in re.findall(
     r"^CREATE TABLE (\w+)", packaged("schema.sql").read_text("utf-8"), re.MULTILINE)

@@ -20,44 +20,8 @@ from coordinator.files.content import write_atomic
 from coordinator.profiles import Profile
 
 _MARK = "# A shim of coord's"
-
-_SCRIPT = """#!/bin/sh
-{mark} for {program}. `coord shims remove` takes it away.
-real= IFS=:
-set -f
-for folder in $PATH; do
-    [ "${{folder:-.}}" -ef {folder} ] && continue
-    if [ -f "${{folder:-.}}/{program}" ] && [ -x "${{folder:-.}}/{program}" ]; then
-        real=${{folder:-.}}/{program}
-        break
-    fi
-done
-unset IFS
-set +f
-if [ -z "$real" ]; then
-    echo 'coord: {program} is not installed; only its shim is on PATH.' >&2
-    exit 127
-fi
-case ${{1-}} in --version | --help | -v | -V | -h) exec "$real" "$@" ;; esac
-if [ -z "${{COORD_AGENT_TOKEN-}}" ] && [ -x {python} ]; then
-    at=$PWD
-    while [ -n "$at" ]; do
-        main=$at
-        if [ -f "$at/.git" ]; then # of a worktree, or of a submodule
-            read -r main < "$at/.git"
-            main=${{main#gitdir: }}
-            case $main in /*) ;; *) main=$at/$main ;; esac
-            main=${{main%/.git/*}}
-        fi
-        if [ -d "$at/.coord" ] || [ -d "$main/.coord" ]; then
-            exec {python} -P -m coordinator.cli.main run --where-possible \\
-                --program {program} {profile} -- "$@"
-        fi
-        at=${{at%/*}}
-    done
-fi
-exec "$real" "$@"
-"""
+#: The script of a shim, with fields for `str.format`.
+_SCRIPT = Path(__file__).with_name("shim.sh")
 
 
 def folder() -> Path:
@@ -95,8 +59,9 @@ def install(program: str, profile: str) -> bool:
     if path.is_symlink() or (path.exists() and not _is_ours(path)):
         return False
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    text = _SCRIPT.format(mark=_MARK, program=program, folder=shlex.quote(str(folder())),
-                          python=shlex.quote(sys.executable), profile=profile)
+    text = _SCRIPT.read_text("utf-8").format(
+        mark=_MARK, program=program, profile=profile, folder=shlex.quote(str(folder())),
+        python=shlex.quote(sys.executable))
     write_atomic(path, text.encode("utf-8", "surrogateescape"), 0o755)
     return True
 

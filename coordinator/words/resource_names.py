@@ -47,6 +47,8 @@ TASK = "task:"
 WINDOW = "edit:"
 #: Begins a task's resources that are only read.
 READ = "shared:"
+#: Begin keys, whatever files are there.
+SURE_KEYS = ("key:", "lock:", TASK, WINDOW, READ)
 #: The name of the whole repository.
 WHOLE = "./"
 #: Begins a path that is typed below the root and meant from it, as in git.
@@ -124,6 +126,11 @@ def kind_of(text: str) -> Kind:
     if text in ("", ".", "..") or text.endswith(_DIR_ENDINGS):
         return "dir"
     return "file"
+
+
+def may_be_file(key: str) -> bool:
+    """Whether a text that reads as a key is a file where one of that name is there."""
+    return not key.startswith(SURE_KEYS)
 
 
 @lru_cache(maxsize=4096)

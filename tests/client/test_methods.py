@@ -143,7 +143,7 @@ def test_answers_print_readably_and_without_secrets(repo: Repo) -> None:
         stored = ann.state_put("key:k", {"a": [1]}, version=0)
         assert ann.state_get("key:k").decoded() == {"a": [1]} and stored.version == 1
         assert 'value={"a":[1]}' in repr(ann.state_get("key:k")), repr(ann.state_get("key:k"))
-        assert repr(rq.Registered(agent="x", token="secret")) == "Registered(agent='x', token=…)"
+        assert repr(rq.Registered(agent="x", token="secret")) == "Registered(agent='x', token=…, warnings=[])"
 
 
 def test_a_client_acts_for_whom_it_names(repo: Repo) -> None:
@@ -152,5 +152,5 @@ def test_a_client_acts_for_whom_it_names(repo: Repo) -> None:
         assert person.agent is None, "it did not register for that"
         with Client(repo.root, agent="bob") as bob:
             assert bob.request_file("a.py", "for the pool").holder == "ann"
-        request = person.request_list().items[0].request
-        assert person.request_answer(request, "approve", agent="eve", force=True).granted
+            request = person.request_list().items[0].request
+            assert person.request_answer(request, "approve", agent="eve", force=True).granted

@@ -53,8 +53,8 @@ def test_parts_are_kept_and_files_shared_over_http_and_typed(repo: Repo) -> None
         bob.call(rq.RequestFile(agent="bob", resource="d/b.py", reason="now"))
         status, done = below(repo, "d/b.py", "U-3", "narrow", ann.token)
         assert status == 400 and "none is named" in done["error"]["message"]
-    assert "coexisting" in repo.coord("request", "list", "--state", "coexisting").stdout
-    assert repo.coord("request", "coexist", "U-3", "--agent", "ann").stdout.startswith("U-3 coexisting. ann and bob share d/b.py")
+        assert "coexisting" in repo.coord("request", "list", "--state", "coexisting").stdout
+        assert repo.coord("request", "coexist", "U-3", "--agent", "ann").stdout.startswith("U-3 coexisting. ann and bob share d/b.py")
 
 
 def below(repo: Repo, resource: str, request: str, verdict: str, token: str | None) -> tuple[int, dict[str, Any]]:

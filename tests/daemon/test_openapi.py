@@ -12,10 +12,8 @@ import msgspec
 import pytest
 
 from coordinator.daemon.openapi import example_of, example_of_request, openapi
-from coordinator.operations.field_examples import EXAMPLES, SHOWN_ONLY
-from coordinator.operations.field_meanings import meaning
+from coordinator.operations.field_meanings import meaning, read_examples, read_shared
 from coordinator.operations.listing import OPERATIONS
-from coordinator.operations.shared_fields import SHARED
 from coordinator.words import requests as rq
 from coordinator.words.refusals import Code
 from tests.conftest import Repo
@@ -63,9 +61,9 @@ def test_durations_sizes_and_instants_say_their_unit() -> None:
 def test_every_line_of_the_tables_is_of_use() -> None:
     fields = {f.name for shape in STRUCTS for f in msgspec.structs.fields(shape)}
     exact = {f"{shape.__name__}.{f.name}" for shape in STRUCTS for f in msgspec.structs.fields(shape)}
-    for table in (SHARED, EXAMPLES):
+    for table in (read_shared(), read_examples().examples):
         assert [key for key in table if key not in (exact if "." in key else fields)] == []
-    assert set(SHOWN_ONLY) <= {o.request.__name__ for o in OPERATIONS.values()}
+    assert set(read_examples().shown_only) <= {o.request.__name__ for o in OPERATIONS.values()}
 
 
 def test_bodies_are_required_where_a_field_is() -> None:

@@ -67,13 +67,14 @@ def test_all_is_everyone_who_is_there_and_human_waits_for_a_person(world: World)
 
 
 def test_whom_it_cannot_reach_is_said_and_nothing_is_kept(world: World) -> None:
-    tokens = joined(world, "ann", "bob")
-    world.ask(rq.Leave(agent="bob"))
+    tokens = joined(world, "ann")
+    bob = world.ask(rq.Join(profile="claude-code", session="s-1")).agent
+    world.ask(rq.Leave(agent=bob))
     ann = tokens["ann"]
     before = world.rows()["messages"]
     for asked, code, words in (
         ({"to": "nobody"}, Code.UNKNOWN_AGENT, "nobody is not registered"),
-        ({"to": "bob"}, Code.UNKNOWN_AGENT, "bob has left and reads nothing any more"),
+        ({"to": bob}, Code.UNKNOWN_AGENT, f"{bob} has left and reads nothing any more"),
         ({"to": "all"}, Code.UNKNOWN_AGENT, "No other agent is registered"),
         ({"to": "ann"}, Code.INVALID, "would tell itself"),
         ({"to": "human", "text": " \n "}, Code.INVALID, "says something"),
@@ -185,13 +186,17 @@ def test_they_are_found_by_task_thread_words_and_age(world: World) -> None:
     assert any("ann said to bob (M-1)" in one for one in world.ask(rq.Explain(subject=task)).sentences)
 
 
-def test_who_comes_after_an_agent_of_the_same_name_reads_none_of_its(world: World) -> None:
-    joined(world, "ann", "bob")
-    say(world, "ann", "bob", "for the first")
+def test_a_program_that_is_run_again_reads_what_waits_and_a_sub_agent_does_not(world: World) -> None:
+    parent = joined(world, "ann", "bob")["bob"]
+    world.ask(rq.Register(agent="bob.1", parent="bob"), parent)
+    for hearer in ("bob", "bob.1"):
+        say(world, "ann", hearer, f"for {hearer}")
     world.ask(rq.Leave(agent="bob"))
     world.clock.advance(1_000)
-    joined(world, "bob")
-    assert told(world, "bob") == [] and listed(world, reader="bob") == []
+    parent = joined(world, "bob")["bob"]
+    world.ask(rq.Register(agent="bob.1", parent="bob"), parent)
+    assert "for bob" in "".join(told(world, "bob")) and listed(world, reader="bob") == ["M-1"]
+    assert told(world, "bob.1") == [] and world.replay_differs() == []
 
 
 def test_a_sub_agent_speaks_and_hears_for_itself(world: World) -> None:

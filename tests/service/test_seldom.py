@@ -84,7 +84,7 @@ def test_who_hangs_up_is_offered_it_for_a_short_time(world: World) -> None:
 
 def test_something_is_due_exactly_when_tending_does_something(world: World) -> None:
     def due() -> bool:
-        return sweep.anything_due(world.service.slices, world.view())
+        return sweep.anything_due(world.service, world.view())
 
     assert not due()
     world.write("a.py", "one\n")

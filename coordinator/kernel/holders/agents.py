@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator.kernel import answered
 from coordinator.kernel.core import Actor, Service, ms, owner, token_hash
-from coordinator.kernel.holders import settled_notices
+from coordinator.kernel.holders import notices, settled_notices
 from coordinator.kernel.leasing import lapse
 from coordinator.rules.leases import renewed_until
 from coordinator.store import events as ev
@@ -29,30 +29,35 @@ PERSON, SESSION = "person", "session"
 _NAME = re.compile(r"[^\x00-\x20\x7f/\\\"'`$]{1,100}")
 
 
-def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register) -> rq.Registered:
-    """See `requests.Register`."""
-    _check_new(req.agent)
-    _check_asked(svc, actor, req)
-    name = req.agent
+def register(svc: Service, tx: Tx, actor: Actor, req: rq.Register, name: str) -> rq.Registered:
+    """Register an agent under this name.
+
+    Raises:
+        Refusal: NAME_TAKEN: another has it.
+    """
     row = tx.first(AgentRow, "agent_get", name)
-    if row is not None and row.state != "gone":
-        if req.unique:
-            name = _find_free_name(tx, name)
-        elif not _only_a_label(row):
-            raise Refusal(
-                Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
-                f"{row.seen_at}). It keeps it; nobody was registered.", agent=name,
-            )
+    if row is not None and row.state != "gone" and not is_only_a_label(row):
+        raise Refusal(
+            Code.NAME_TAKEN, f"{name} is the name of a session that is live (heard of at "
+            f"{row.seen_at}). It keeps it; nobody was registered.", agent=name,
+        )
+    warnings = [f"{req.agent} is there already and lives, so this is {name}."]
     token = answered.agent_token(svc, tx.once) if tx.once else secrets.token_hex(16)
     enrol(tx, NewSession(
         name, req.profile, req.parent, req.description, token,
         silence_ms=ms(req.silence_s) if req.silence_s else None,
-        origin="launch" if req.launch and actor.operator else "program"))
-    return rq.Registered(agent=name, token=token)
+        origin="launch" if req.launch and actor.operator else "program"), row)
+    return rq.Registered(agent=name, token=token,
+                         warnings=warnings if name != req.agent and not req.parent else [])
 
 
-def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
-    """Check that the asker may register this agent with this silence."""
+def check_registration(svc: Service, actor: Actor, req: rq.Register) -> None:
+    """Check that the asker may register this agent with this silence.
+
+    Raises:
+        Refusal: INVALID, UNAUTHORIZED.
+    """
+    _check_new(req.agent)
     if not actor.operator and req.parent != actor.agent:
         raise Refusal(
             Code.UNAUTHORIZED,
@@ -64,14 +69,7 @@ def _check_asked(svc: Service, actor: Actor, req: rq.Register) -> None:
         raise Refusal(Code.INVALID, "`silence_s` must be between 1 and the longest TTL.")
 
 
-def _find_free_name(tx: Tx, name: str) -> str:
-    """The first free name that consists of this name and a number."""
-    taken = set(tx.values("agents_named", name))
-    tries = (f"{name}-{i}" for i in range(2, len(taken) + 3))
-    return next(free for free in tries if free not in taken)
-
-
-def _only_a_label(row: AgentRow) -> bool:
+def is_only_a_label(row: AgentRow) -> bool:
     """Whether a name was only acted for by a person: no session has it."""
     return row.is_label and row.token_hash is None
 
@@ -88,12 +86,15 @@ class NewSession(NamedTuple):
     origin: str = "program"
 
 
-def enrol(tx: Tx, new: NewSession) -> None:
-    """Write the registration of a new session: it inherits nothing from one that had its name."""
+def enrol(tx: Tx, new: NewSession, former: AgentRow | None = None) -> None:
+    """Write the registration of a new session. It inherits nothing from one that had its name, but
+    a program has the messages that wait for its `former` life."""
     tx.record(ev.AgentRegistered(
         agent=new.agent, parent=new.parent, profile=new.profile, description=new.description,
         token_hash=token_hash(new.token) if new.token else None, silence_ms=new.silence_ms,
         anew=True, origin=new.origin,
+        keeps_messages=(former is not None and notices.may_return(former)
+                        and new.origin == "program" and new.parent is None),
     ))
 
 
@@ -251,12 +252,12 @@ def heartbeat(svc: Service, tx: Tx, actor: Actor, req: rq.Heartbeat) -> rq.Alive
     box = settled_notices.waiting(tx, req.agent, req.ack)
     if box.settled:
         tx.record(ev.NoticesDelivered(agent=req.agent, up_to=box.settled))
-    notices = [rq.Notice(notice=notice.notice, at=notice.at, kind=notice.kind, text=notice.text,
-                         data=facts) for notice, facts in box.standing]
+    standing = [rq.Notice(notice=notice.notice, at=notice.at, kind=notice.kind, text=notice.text,
+                          data=facts) for notice, facts in box.standing]
     return rq.Alive(
-        agent=req.agent, state="active", notices=notices,
+        agent=req.agent, state="active", notices=standing,
         hears="hooks" if row.hooked_at is not None else
-              "commands" if _only_a_label(row) else "calls",
+              "commands" if is_only_a_label(row) else "calls",
     )
 
 
@@ -278,7 +279,7 @@ def agents(svc: Service, view: View, actor: Actor, req: rq.Agents) -> rq.AgentLi
 def listing(view: View, everyone: bool = False) -> list[rq.AgentRow]:
     """Agents with what they hold and wait for."""
     result = []
-    for row in view.each(AgentRow, "agents_all", everyone):
+    for row in view.each(AgentRow, "agents_all" if everyone else "agents_there"):
         waiting = [
             place.name
             for waiter in view.each(WaiterRow, "waiters_of_agent", row.agent)

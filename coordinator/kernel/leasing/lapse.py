@@ -126,18 +126,15 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     Raises:
         Unready: the files have to be looked at.
     """
-    ending = Ending()
-    family = [name]
-    for text in family:  # grows while it is read; each name once, whatever names its parent
-        family += [str(child) for child in tx.values("agent_children", text) if child not in family]
-    at_rest = {name for name in family if clean and not tx.has("tasks_of_holder", name)}
+    ending, members = Ending(), family(tx, name)
+    at_rest = {name for name in members if clean and not tx.has("tasks_of_holder", name)}
     partial_work.look_at(svc, tx, [
-        row for name in family if name not in at_rest for row in _leases_of(tx, name)])
-    for text in family:
+        row for name in members if name not in at_rest for row in _leases_of(tx, name)])
+    for text in members:
         kept_edits.look_at(svc, tx, text)
-    for text in family:
+    for text in members:
         kept_edits.check(svc, tx, text)
-    for text in reversed(family):
+    for text in reversed(members):
         leave_line(tx, text, None, "its agent left")
         if text in at_rest:
             _release_all(tx, text, ending)
@@ -147,14 +144,28 @@ def end_agent(svc: Service, tx: Tx, name: str, *, clean: bool, reason: str,
     return ending
 
 
+def family(view: View, name: str) -> list[str]:
+    """An agent and its sub-agents that have not left, each once, whatever names its parent."""
+    members = [name]
+    for text in members:  # grows while it is read
+        members += [str(child) for child in view.values("agent_children", text)
+                    if child not in members]
+    return members
+
+
+def is_landing(svc: Service, view: View, name: str) -> bool:
+    """Whether a task of this agent lands just now."""
+    return not svc.landing.isdisjoint(
+        task.task_id for task in view.each(TaskRow, "tasks_of_holder", name))
+
+
 def check_may_end(svc: Service, tx: Tx, name: str) -> None:
     """Whether an agent may leave now: not while a task of its lands.
 
     Raises:
         Refusal: LOCKED.
     """
-    mine = {task.task_id for task in tx.each(TaskRow, "tasks_of_holder", name)}
-    if mine & svc.landing:
+    if is_landing(svc, tx, name):
         raise Refusal(
             Code.LOCKED, f"A task of {name} is landing just now; nothing was changed.",
             next="Repeat it in a moment.", conflicts=[], retry_after_s=1.0,

@@ -53,7 +53,7 @@ from coordinator.kernel.leasing.typed_names import lease_typed
 from coordinator.kernel.use_cases import Steps, WaitForGrant, Write
 from coordinator.looking.facts import AnyNeed, Whole
 from coordinator.rules import leases as rule
-from coordinator.rules.agents import is_there
+from coordinator.rules.leases import is_there
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx
 from coordinator.store.rows import AgentRow, LeaseRow, WaiterRow

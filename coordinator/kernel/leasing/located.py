@@ -67,10 +67,12 @@ def _check_one_tree(places: Iterable[Located], each_once: Iterable[Located]) -> 
 
 
 def _key(text: str) -> Located | None:
-    """A semantic key. Nothing has to be looked at for it."""
+    """A semantic key for which nothing has to be looked at."""
     if ":" not in text or resource_names.kind_of(text) != "key":
         return None
     resource_names.parse(text)  # whether it is well formed
+    if resource_names.may_be_file(text):
+        return None
     return Located(resource(text, "key"), None, None)
 
 

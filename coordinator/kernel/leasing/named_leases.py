@@ -160,7 +160,8 @@ def _meant(svc: Service, tx: Tx, resources: Sequence[str], cwd: str | None
             own = rule.as_resource(rows[0].file_path, rows[0].kind, rows[0].scope)
             located = Located(own, None, None)
         else:
-            rows = [row for row in rows if row.file_path != located.resource.name]
+            own = located.resource
+            rows = [row for row in rows if (row.file_path, row.scope) != (own.name, own.scope)]
         scope = rows[0].scope if rows else located.resource.scope
         key = scope, located.resource.name if located.resource.kind == "glob" else ""
         if key not in keys:

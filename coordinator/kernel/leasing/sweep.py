@@ -7,14 +7,14 @@ sweep from the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from typing import Any
 
 from coordinator.kernel import answered, tasks, unserved
 from coordinator.kernel.blocked_steps import STEPS
 from coordinator.kernel.core import Service
 from coordinator.kernel.errands import close_lapsed, ripple, serve_waiter
-from coordinator.kernel.hooks import Slice
+from coordinator.kernel.holders import programs
 from coordinator.kernel.leasing import grant, lapse, waiting_line
 from coordinator.kernel.use_cases import Commit, Read, Step, Steps, decide
 from coordinator.looking.facts import Unready
@@ -70,20 +70,23 @@ def _end_silent_and_lapsed(
     for name in (yield from _read(lapse.silent)):
         ending.add((yield from _fell_silent(svc, name)))
         stale.append(name)
+    for name in (yield from _read(lambda view: programs.find_silent(svc, view))):
+        if (yield from programs.fall_silent(svc, name)):
+            stale.append(name)
     ending.add((yield from _close_all(svc)))
     return ending, stale
 
 
-def anything_due(slices: Sequence[Slice], view: View) -> bool:
+def anything_due(svc: Service, view: View) -> bool:
     """Whether `tend` would find work: a few look-ups, once a second."""
     if view.has("waiters_due", view.now):
         return True
     if view.has("tasks_backed_off", view.now, 1) or view.has("aside_due", view.now, 1):
         return True
     if view.has("ripples_some", 1) or view.has("steps_late", view.now) or any(
-            part.is_due(view) for part in slices):
+            part.is_due(view) for part in svc.slices):
         return True
-    return bool(lapse.due(view) or lapse.silent(view))
+    return bool(lapse.due(view) or lapse.silent(view) or programs.find_silent(svc, view))
 
 
 def tend(svc: Service) -> Steps:
@@ -152,6 +155,7 @@ def _tidy(svc: Service, tx: Tx) -> None:
     for part in svc.slices:
         part.tidy(svc, tx)
     answered.forget(tx)
+    programs.forget(tx)
     tx.offer_parked_on_nothing()
 
 

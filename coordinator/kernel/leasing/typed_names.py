@@ -36,10 +36,14 @@ def hint_from_root(svc: Service, tx: Tx, texts: Sequence[str], asked: Resource,
 
 
 def held_by_name(svc: Service, view: View, text: str, cwd: str | None) -> list[LeaseRow]:
-    """Return the live leases on a typed name, wherever it leads: the lease of a link itself, or of
-    a name where a link was put later. A glob has the scope of its directory, and is left out."""
+    """Return the live leases on a typed name, wherever it leads: the lease of a link itself, of a
+    name where a link was put later, or of a key of whose name a file was made. A glob has the scope
+    of its directory, and is left out."""
     scope = scope_of(to_root_relative(folder_below(svc, cwd), text), svc.tree.fold_case)
     rows = view.each(LeaseRow, "leases_at_scope", scope) if scope else []
+    if ":" in text and resource_names.kind_of(text) == "key":
+        key = resource_names.resource(text, "key").scope
+        rows += view.each(LeaseRow, "leases_at_scope", key) if key != scope else []
     return [row for row in rows if row.expires_at > view.now and row.kind != "glob"]
 
 
@@ -91,6 +95,8 @@ def to_root_relative(start: str, text: str) -> str:
 def scope_of(text: str, fold_case: bool) -> str | None:
     """Return the scope of a path that is already canonical; None if it is no path."""
     kind, _, _ = resource_names.parse(text)
+    if kind == "key" and resource_names.may_be_file(text):
+        kind = "file"
     if kind not in ("file", "dir", "region"):
         return None
     return resource_names.resource(text, kind, fold_case=fold_case).scope
@@ -104,6 +110,8 @@ _BRACES = re.compile(r"\{[^{}]*,[^{}]*\}")
 def warn_of_name(svc: Service, located: Located) -> list[str]:
     """Warn of meanings that a leased name does not have, though it looks so."""
     name, warnings = located.resource.name, []
+    if located.resource.kind == "file" and resource_names.kind_of(name) == "key":
+        warnings.append(f"{name} is the file of that name. The key is `key:{name}`.")
     if "[" in name and not located.there and located.resource.kind in ("file", "dir") and (
             _CLASS.search(name)):
         warnings.append(

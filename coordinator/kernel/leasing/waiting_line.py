@@ -26,8 +26,8 @@ from coordinator.kernel.leasing.overlapping import HOLDERS_TOLD_MAX, each_lease_
 from coordinator.kernel.leasing.waits import waited_for
 from coordinator.looking.facts import Place
 from coordinator.rules import leases as rule
-from coordinator.rules.agents import is_there
 from coordinator.rules.globs import overlaps
+from coordinator.rules.leases import is_there
 from coordinator.store import events as ev
 from coordinator.store.ledger import Tx, View
 from coordinator.store.rows import LeaseRow, NearWaiter, PlaceRow, WaiterRow

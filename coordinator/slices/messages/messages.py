@@ -112,7 +112,9 @@ def _find_since(view: View, req: rq.Messages, reader: str | None) -> tuple[str, 
     if reader is None or reader == HUMAN:
         return since, None
     agent = view.agent(reader)
-    return (max(since, agent.registered_at if agent is not None else since),
+    if agent is None or notices.may_return(agent):  # its name lasts
+        return since, set(view.values("messages_unheard", reader))
+    return (max(since, agent.registered_at),
             set(view.values("messages_unheard", reader)))
 
 
@@ -206,7 +208,7 @@ def _hearers(tx: Tx, sender: str, to: str) -> list[str]:
                           "said.", next=f"`coord tell {ALL} TEXT`, or name an agent.")
         return []
     if to == ALL:
-        there = [agent_row.agent for agent_row in tx.each(AgentRow, "agents_all", False)]
+        there = [agent_row.agent for agent_row in tx.each(AgentRow, "agents_there")]
         others = [name for name in there if name != sender]
         if not others:
             raise Refusal(
@@ -220,7 +222,7 @@ def _hearers(tx: Tx, sender: str, to: str) -> list[str]:
             )
         return others
     row = tx.agent(to)
-    if row is None or row.state == "gone":
+    if row is None or (row.state == "gone" and not notices.may_return(row)):
         why = "has left and reads nothing any more" if row is not None else "is not registered"
         raise Refusal(
             Code.UNKNOWN_AGENT, f"{one_line(to[:100])} {why}. Nothing was said.",

@@ -24,12 +24,14 @@ class AgentRegistered(Event, tag="agent_registered"):
     silence_ms: int | None
     anew: bool = False  # a session of its own: what one before it left under this name is forgotten
     origin: str = "program"  # how it came: see `agents.origin`
+    keeps_messages: bool = False  # a program that is run again is told what waits for it
 
     def apply(self, db: Database, instant: str) -> None:
         if self.anew and db.execute(Q["agent_has_left"], (self.agent,)).fetchall():
             for forget in ("agent_delete", "reads_delete", "kept_edits_delete"):
                 db.execute(Q[forget], (self.agent,))
-            db.execute(Q["notices_delete"], (self.agent, 2**62))
+            forget = "notices_delete_but_messages" if self.keeps_messages else "notices_delete"
+            db.execute(Q[forget], (self.agent, 2**62))
         db.execute(
             Q["agent_put"],
             (

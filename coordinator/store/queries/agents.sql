@@ -12,16 +12,51 @@ SELECT agent FROM agents WHERE parent = ? AND state <> 'gone';
 -- name: agents_all
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
        progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
-FROM agents WHERE ?1 OR state <> 'gone' ORDER BY registered_at, agent;
+FROM agents ORDER BY registered_at, agent;
+
+-- name: agents_there
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
+FROM agents WHERE state <> 'gone' ORDER BY registered_at, agent;
 
 -- name: agents_named
-SELECT agent FROM agents WHERE agent = ?1 OR substr(agent, 1, length(?1) + 1) = ?1 || '-';
+-- Those that are there with this name, or this name and what follows a hyphen.
+SELECT agent FROM agents WHERE state <> 'gone'
+  AND (agent = ?1 OR agent >= ?1 || '-' AND agent < ?1 || '.') ORDER BY agent;
+
+-- name: program_put
+INSERT INTO program_processes (agent, process, handed) VALUES (?1, ?2, 0)
+ON CONFLICT (agent) DO UPDATE SET process = excluded.process, handed = 0;
+
+-- name: program_process
+SELECT process, handed FROM program_processes WHERE agent = ?;
+
+-- name: program_of_token
+SELECT p.agent, p.process FROM agents a JOIN program_processes p ON p.agent = a.agent
+WHERE a.token_hash = ? AND NOT p.handed;
+
+-- name: program_handed
+UPDATE program_processes SET handed = 1 WHERE agent = ?;
+
+-- name: programs_forget
+DELETE FROM program_processes WHERE agent NOT IN (SELECT agent FROM agents WHERE state <> 'gone');
+
+-- name: programs_silent
+-- Programs that named no silence and were not heard of since ?1, and stale ones not since ?2, without
+-- a lease or claim that lives at ?3. Who has a connection is known to the daemon.
+SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
+       progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
+FROM agents WHERE state <> 'gone' AND origin = 'program' AND token_hash IS NOT NULL
+  AND seen_at <= ?1 AND (state = 'active' AND silence_ms IS NULL OR seen_at <= ?2)
+  AND (state = 'stale' OR silence_ms IS NULL)
+  AND NOT EXISTS (SELECT 1 FROM file_locks WHERE locked_by = agent AND expires_at > ?3)
+  AND NOT EXISTS (SELECT 1 FROM tasks WHERE claimed_by = agent AND claim_until > ?3);
 
 -- name: agents_silent
 -- Heard of last longer ago than they promised: seen_at is compared by the caller.
 SELECT agent, parent, profile, description, token_hash, state, registered_at, seen_at, progress_at,
        progress, silence_ms, session, hooked_at, rests_until, rests_why, explained, origin
-FROM agents WHERE state = 'active' AND silence_ms IS NOT NULL;
+FROM agents WHERE state <> 'gone' AND state = 'active' AND silence_ms IS NOT NULL;
 
 -- name: agent_put
 INSERT INTO agents (agent, parent, profile, description, token_hash, state, registered_at, seen_at,
@@ -74,6 +109,9 @@ LIMIT 100;
 
 -- name: notices_delete
 DELETE FROM notices WHERE agent = ? AND notice <= ?;
+
+-- name: notices_delete_but_messages
+DELETE FROM notices WHERE agent = ? AND notice <= ? AND kind <> 'message';
 
 -- name: notices_first
 SELECT min(notice) FROM notices WHERE agent = ?;

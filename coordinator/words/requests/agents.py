@@ -11,12 +11,14 @@ from coordinator.words.texts import Line, Name, Page, Words
 class Registered(Reply):
     agent: str
     token: str
+    warnings: list[str] = []
 
 
 class Register(Request[Registered]):
     """Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or
-    numbered with `unique`; never adopted. A session that comes after inherits nothing. A name
-    that only a person acted for (`coord lock --agent NAME`) is taken with what is held in it."""
+    numbered with `unique`; never adopted. A program that is run again after it ended has its name
+    again, with the messages to it; what its former life held is closed. A name that only a person
+    acted for (`coord lock --agent NAME`) is taken with what is held in it."""
 
     op = "register"
     http = ("POST", "/v1/agents")
@@ -24,7 +26,9 @@ class Register(Request[Registered]):
     profile: Line = ""
     parent: Name | None = None
     description: Line = ""
-    silence_s: Number | None = None  # silent for so many seconds: stale, its leases are closed
+    silence_s: Number | None = None
+    """Silent for so many seconds: stale, its leases are closed. Null: stale after 15 minutes
+    without a word, a connection and a lease."""
     launch: Line = ""  # the launch that starts it; set by `coord launch` itself
     unique: bool = False  # take `name-2`, `name-3`, … when the name is in use
 

@@ -20,8 +20,9 @@ export interface paths {
         /**
          * Register a session as a holder
          * @description Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or
-         *         numbered with `unique`; never adopted. A session that comes after inherits nothing. A name
-         *         that only a person acted for (`coord lock --agent NAME`) is taken with what is held in it.
+         *         numbered with `unique`; never adopted. A program that is run again after it ended has its name
+         *         again, with the messages to it; what its former life held is closed. A name that only a person
+         *         acted for (`coord lock --agent NAME`) is taken with what is held in it.
          */
         post: operations["register"];
         delete?: never;
@@ -2461,6 +2462,8 @@ export interface components {
             agent: string;
             /** @description The agent's secret: only requests that carry it act for this agent. */
             token: string;
+            /** @description Sentences for whoever asked; empty: all is well. */
+            warnings: string[];
         };
         /** Joined */
         Joined: {
@@ -4063,7 +4066,7 @@ export interface components {
         };
         /**
          * RegisterBody
-         * @description Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or numbered with `unique`; never adopted. A session that comes after inherits nothing. A name that only a person acted for (`coord lock --agent NAME`) is taken with what is held in it.
+         * @description Register a session as a holder. A name that a live session has is refused (NAME_TAKEN), or numbered with `unique`; never adopted. A program that is run again after it ended has its name again, with the messages to it; what its former life held is closed. A name that only a person acted for (`coord lock --agent NAME`) is taken with what is held in it.
          */
         RegisterBody: {
             /** @description The agent's name. */
@@ -4074,7 +4077,7 @@ export interface components {
             parent?: string | null;
             /** @description What it does or is for, in a line for others to read. */
             description?: string;
-            /** @description Silent for so many seconds: stale, its leases are closed. */
+            /** @description Silent for so many seconds: stale, its leases are closed. Null: stale after 15 minutes without a word, a connection and a lease. */
             silence_s?: number | null;
             /** @description The launch that starts it; set by `coord launch` itself. */
             launch?: string;
@@ -5426,7 +5429,8 @@ export interface operations {
                     /**
                      * @example {
                      *       "agent": "ann",
-                     *       "token": "9a1b5c7d"
+                     *       "token": "9a1b5c7d",
+                     *       "warnings": []
                      *     }
                      */
                     "application/json": components["schemas"]["Registered"];
