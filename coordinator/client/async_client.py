@@ -12,7 +12,6 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -46,7 +45,6 @@ from coordinator.words.shapes import read
 __all__ = ["AsyncClient", "AsyncHeld", "LeaseLost"]
 
 R = TypeVar("R")
-log = logging.getLogger("coord.client")
 
 
 class AsyncClient(Operations):
@@ -221,7 +219,9 @@ class AsyncClient(Operations):
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = await self.call(request)
         for warning in registered.warnings:
-            log.warning("%s", warning)
+            import logging  # it takes ms to load, and is seldom needed
+
+            logging.getLogger("coord.client").warning("%s", warning)
         self.agent, self._wire.token = registered.agent, registered.token
         self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent

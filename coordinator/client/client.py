@@ -13,7 +13,6 @@ A client is one agent. It starts the coordinator if need be, and connects again 
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections.abc import Iterator, Callable
 from functools import partial
@@ -47,7 +46,6 @@ from coordinator.words.shapes import read
 __all__ = ["Client", "Held", "LeaseLost"]
 
 R = TypeVar("R")
-log = logging.getLogger("coord.client")
 
 
 class Client(Operations):
@@ -219,7 +217,9 @@ class Client(Operations):
         request.agent = self.agent or f"{self._profile}-{os.getpid()}-{os.urandom(2).hex()}"
         registered = self.call(request)
         for warning in registered.warnings:
-            log.warning("%s", warning)
+            import logging  # it takes ms to load, and is seldom needed
+
+            logging.getLogger("coord.client").warning("%s", warning)
         self.agent, self._wire.token = registered.agent, registered.token
         self.silence_s, self._forks = request.silence_s, bodies.forks.count
         return registered.agent

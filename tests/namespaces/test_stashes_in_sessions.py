@@ -80,6 +80,7 @@ def test_the_entry_that_comes_back_is_the_one_that_was_judged(stand: Stand) -> N
                               "open('held', 'w')\nwhile not os.path.exists('go'): time.sleep(0.02)"], cwd=stand.root, env=stand.env)
     until((stand.root / "held").exists)
     assert agent.does("{ git stash pop > out 2>&1; echo $? >> out; } &") == 0
+    until((stand.root / "out").exists)
     until(lambda: "waiting" in stand.read("out"))
     stand.write("theirs.py", "half\n")
     stand.run("git", "stash", "push", "-q", "--", "theirs.py")
