@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 
@@ -330,7 +331,7 @@ def test_a_hook_that_cannot_run_stops_the_write(agent: str, lost: str, wired: Wi
     wired.coord("init", "--agent", PROFILES[agent], "--yes")
     (settings,) = [wired.root / entry.file for entry in next(one for one in profiles(wired.root) if one.name == PROFILES[agent]).wire if any(piece.at[:1] == ("hooks",) for piece in entry.add)]
     text = settings.read_text()
-    gone = text.replace("/_hook.py", "/moved_away.py") if lost == "hook" else text.replace(f"{sys.executable} ", "/nowhere/bin/python ")
+    gone = text.replace("/_hook.py", "/moved_away.py") if lost == "hook" else text.replace(f"{shlex.quote(sys.executable)} ", "/nowhere/bin/python ")
     assert gone != text
     settings.write_text(gone)
     heard: dict[str, Result] = {}
