@@ -135,6 +135,6 @@ def test_a_crowded_repository_is_looked_at_without_a_pause(person: Person, crowd
         # What else runs on the machine takes a frame here and there; a page that cannot keep up loses most of them.
         assert report["dropped"] < report["frames a second"] * SECONDS / 5 and sum(report["long tasks"]) < 1000 * SECONDS / 10, report
         assert report["asked"].get("/status", 0) <= 2 + 1000 * SECONDS / 120, "a crowd of events is answered by one question"
-    assert set(reports["leases"]["asked"]) <= {"/locks", "/status"}, "what is not seen is not asked for"
+    assert set(reports["leases"]["asked"]) <= {"/locks", "/pools", "/status"}, "what is not seen is not asked for"
     assert reports["leases"]["events a second"] > EVENTS_A_SECOND / 2, "the stream was as dense as is claimed"
     assert person.errors == []
