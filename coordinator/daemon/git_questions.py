@@ -156,8 +156,8 @@ class GitProcesses:
         #: Descriptor of a git process -> its agent.
         self._running: dict[int, str] = {}
         self._file = ObservationFile(commits, "the makers of commits")
-        #: Parent -> the agent that committed on top of it last, and when (UTC).
-        self._commits = self._file.read(dict[str, tuple[str, str]]) or {}
+        #: Parent -> who committed on top of it, and when (UTC): several, in several working trees.
+        self._commits = self._file.read(dict[str, dict[str, str]]) or {}
         #: Called when a git process has ended.
         self.on_end: Callable[[], None] = lambda: None
 
@@ -192,16 +192,16 @@ class GitProcesses:
 
     def note_commit(self, parent: str, agent: str) -> None:
         """Note that an agent is about to commit on top of this commit; empty: a person is."""
-        self._commits.pop(parent, None)
+        makers = self._commits.pop(parent, {})
         if agent:
-            self._commits[parent] = agent, self._router.now()
+            self._commits[parent] = {**makers, agent: self._router.now()}
         if len(self._commits) > COMMITS_MAX:
             del self._commits[next(iter(self._commits))]
         self._file.write(self._commits)
 
     def find_committer(self, parent: str) -> str | None:
         """The agent that committed on top of this commit last, if that is known."""
-        return self._commits.get(parent, (None, ""))[0]
+        return next(reversed(self._commits.get(parent, {})), None)
 
     def runs(self, agent: str) -> bool:
         """Whether a git process of this agent has the turn."""
@@ -211,7 +211,8 @@ class GitProcesses:
         """The refusal of a command that takes another agent's commit out of the branch. An agent
         that began after the commit was made, and whose maker is gone, knows whose it is."""
         made = {maker: made_at for parent in req.replaces
-                for maker, made_at in [self._commits.get(parent, (agent, ""))] if maker != agent}
+                if agent not in (makers := self._commits.get(parent, {}))
+                for maker, made_at in makers.items()}
 
         def list_makers(view: View) -> list[str]:
             asker = view.agent(agent)

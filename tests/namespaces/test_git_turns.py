@@ -472,6 +472,12 @@ def test_a_commit_of_another_is_not_replaced(repo: Stand) -> None:
     assert bob.does("echo 4 > b.py; git add b.py; git commit -qm his -- b.py && git commit -q --amend -m 'his own' && git reset -q --soft HEAD~1 && git commit -qm again -- b.py") == 0, bob.said
     assert repo.run("git", "log", "--format=%s", "-3").stdout.split("\n")[:2] == ["again", "better"]
     assert repo.run("git", "commit", "-q", "--amend", "-m", "a person").returncode == 0
+    # Two that begin at one commit in two working trees have a commit each.
+    repo.run("git", "worktree", "add", "-q", "-b", "apart", "../apart", "HEAD~1")
+    assert bob.does("(cd ../apart && echo 9 > b.py && git add b.py && git commit -qm apart -- b.py) 2>&1") == 0, bob.said
+    repo.run("git", "reset", "-q", "--hard", "HEAD~1")
+    assert ann.does("echo 8 > a.py; git add a.py; git commit -qm hers -- a.py") == 0, ann.said
+    assert bob.does("(cd ../apart && git commit -q --amend -m 'apart, better') 2>&1") == 0, bob.said
     # The commit of an agent that has left is kept from who was here when it was made, and believes it to be its own.
     assert bob.does("git commit -q --amend -m 'once more'") == 0
     assert ann.ends() == 0
